@@ -1,0 +1,23 @@
+"""Open set classification of real pools."""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["S2OSC", "UNKNOWN"]
+
+if TYPE_CHECKING:
+    from s2osc.estimator import S2OSC
+    from s2osc.types import UNKNOWN
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: ``import s2osc`` alone stays quick, torch loads when it is needed."""
+    if name == "S2OSC":
+        from s2osc.estimator import S2OSC
+
+        return S2OSC
+    if name == "UNKNOWN":
+        from s2osc.types import UNKNOWN
+
+        return UNKNOWN
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

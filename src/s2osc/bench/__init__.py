@@ -1,0 +1,1 @@
+"""Experiments: metrics, one record per run, tables made from records."""

@@ -1,0 +1,1 @@
+"""What we learn from: named data sets, a user's own files, and splits of either."""

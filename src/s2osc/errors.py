@@ -1,0 +1,36 @@
+"""What can go wrong, and whose move it is.
+
+    S2OSCError              the command line prints one line and exits with 2
+    ├── SettingsError       a hyper-parameter or option cannot be used   (also a ValueError)
+    ├── DataError           items, labels or files cannot be used        (also a ValueError)
+    ├── ModelError          a saved model cannot be read                 (also a ValueError)
+    └── OutputError         results cannot be written
+
+    S2OSCWarning            the run goes on, with something changed that the user should know
+
+A message names the thing, the value found, the value wanted, and how to get there.
+"""
+
+
+class S2OSCError(Exception):
+    """Anything a user can mend."""
+
+
+class SettingsError(S2OSCError, ValueError):
+    """A hyper-parameter or option cannot be used."""
+
+
+class DataError(S2OSCError, ValueError):
+    """Items, labels or files cannot be used."""
+
+
+class ModelError(S2OSCError, ValueError):
+    """A saved model is damaged, or newer than this program."""
+
+
+class OutputError(S2OSCError):
+    """Results cannot be written."""
+
+
+class S2OSCWarning(UserWarning):
+    """The run goes on, with something changed that the user should know."""

@@ -1,0 +1,1 @@
+"""Our method, one file per step: teacher, filtering, student, clusters, method."""

@@ -1,0 +1,1 @@
+"""One answer as a page a colleague can open."""

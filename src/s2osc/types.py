@@ -1,0 +1,125 @@
+"""The nouns that pass between modules, and the contract every method keeps.
+
+Tensors live inside networks; every seam between modules is a numpy array. Inputs are images,
+``(n, H, W)`` or ``(n, H, W, 3)`` uint8, or vectors, ``(n, D)`` float32.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from s2osc.errors import DataError
+
+UNKNOWN = -1
+"""The one label outside the known classes 0 .. C-1."""
+
+IMAGE_NDIMS = (3, 4)
+
+
+def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
+    """Return ``inputs`` as images or vectors the networks take, or say what is wrong with them.
+
+    >>> check_inputs(np.zeros((2, 3)), "the pool").dtype
+    dtype('float32')
+    """
+    if inputs.ndim in IMAGE_NDIMS:
+        if inputs.dtype != np.uint8:
+            raise DataError(
+                f"{what} holds images of type {inputs.dtype}; give uint8 values from 0 to 255"
+            )
+        if inputs.ndim == 4 and inputs.shape[3] != 3:
+            raise DataError(
+                f"{what} holds images with {inputs.shape[3]} channels; give N x H x W or N x H x W x 3"
+            )
+        return inputs
+    if inputs.ndim != 2:
+        raise DataError(
+            f"{what} has {inputs.ndim} axes; give vectors (N x D) or images (N x H x W [x 3])"
+        )
+    vectors = np.ascontiguousarray(inputs, dtype=np.float32)
+    # One pass without a boolean copy of the whole array: a sum is finite only if every value is.
+    broken = ~np.isfinite(vectors.sum(axis=1, dtype=np.float64))
+    if broken.any():
+        raise DataError(
+            f"{what} holds NaN or infinite values in {int(broken.sum())} of {len(vectors)} vectors "
+            f"(first: row {int(np.argmax(broken))}); remove or fill them"
+        )
+    return vectors
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Inputs of known classes with one label each."""
+
+    inputs: np.ndarray  # (n, ...) images or vectors
+    labels: np.ndarray  # (n,) int, 0 .. C-1
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != len(self.labels):
+            raise DataError(
+                f"{len(self.inputs)} items came with {len(self.labels)} labels; "
+                "give exactly one label per item"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """What a method may see (``known``, ``pool``), and the truth it is judged by."""
+
+    known: Labelled
+    pool: np.ndarray  # (n, ...)
+    truth: np.ndarray  # (n,) int: a known class, or UNKNOWN
+    truth_classes: np.ndarray  # (n,) int: the class of the data set, also where it is unknown
+    known_classes: tuple[int, ...]  # the data set's number of each known class
+    unknown_classes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a recogniser says about n inputs.
+
+    ``labels`` holds a known class or ``UNKNOWN``. ``unknown_score`` rises with the belief that the
+    input is unknown, whatever the sign of the method's own score.
+    """
+
+    labels: np.ndarray  # (n,) int
+    unknown_score: np.ndarray  # (n,) float
+    confidence: np.ndarray  # (n,) float: probability of the label given
+
+
+@dataclass(frozen=True)
+class Answer(Predictions):
+    """Predictions with everything else a user reads about each item: one row of the table each."""
+
+    groups: np.ndarray  # (n,) int: group of an unknown item from 0, -1 where the label is known
+    distinctness: np.ndarray  # (n,) float: w, how far the item stands from every known class
+    filtered: np.ndarray  # (n,) bool: taken as a distinct unknown before the student was trained
+
+    @property
+    def is_unknown(self) -> np.ndarray:
+        return self.labels == UNKNOWN
+
+
+class Recogniser(Protocol):
+    """A fitted method. It only predicts."""
+
+    def predict(self, inputs: np.ndarray) -> Predictions: ...
+
+
+class Method(Protocol):
+    """A recipe: a frozen dataclass whose fields are its hyper-parameters.
+
+    ``fit`` leaves it unchanged. Inductive methods ignore ``pool``.
+    """
+
+    def fit(
+        self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recogniser: ...
