@@ -1,0 +1,326 @@
+"""The command line: turns words into objects and errors into one line; decides nothing.
+
+torch and everything that imports it load inside the commands, so that ``--help`` is quick.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2osc import __version__
+from s2osc.errors import S2OSCError, SettingsError
+
+if TYPE_CHECKING:
+    from s2osc.jobs import Finding, Run
+
+EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit code: 0, 2 for anything the user can mend, 130 for Ctrl-C."""
+    options = build_parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except S2OSCError as error:
+        print(f"s2osc: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("s2osc: interrupted; nothing was written", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="s2osc",
+        description="Open set classification: for every item of a pool a known class, or unknown "
+        "and which new group.",
+    )
+    parser.add_argument("--version", action="version", version=f"s2osc {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_classify(commands)
+    _add_predict(commands)
+    _add_demo(commands)
+    _add_settings(commands)
+    _add_data(commands)
+    _add_bench(commands)
+    return parser
+
+
+def _add_classify(commands: Any) -> None:
+    parser = commands.add_parser(
+        "classify",
+        help="labelled items and a pool in, a folder of results out",
+        description="Learn the known classes from labelled items, find what is unknown in a pool, "
+        "and write predictions, a summary, a page to look at and the model.",
+    )
+    parser.set_defaults(command=classify)
+    parser.add_argument(
+        "--known",
+        type=Path,
+        required=True,
+        help="labelled items: a folder per class, a manifest (CSV or Parquet with path,label), "
+        ".npz (x, y, optional classes), or Parquet of vectors with a label column",
+    )
+    parser.add_argument(
+        "--pool",
+        type=Path,
+        required=True,
+        help="items to classify: a folder of images, a manifest, .npy, .npz, or Parquet of vectors",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument(
+        "--side", type=int, help="bring images to squares of this many pixels (default: chosen)"
+    )
+    _add_reading(parser)
+    _add_run(parser)
+
+
+def _add_predict(commands: Any) -> None:
+    parser = commands.add_parser("predict", help="answer for new items with a saved model")
+    parser.set_defaults(command=predict)
+    parser.add_argument(
+        "--model", type=Path, required=True, help="the folder `model` that classify wrote"
+    )
+    parser.add_argument(
+        "--items", type=Path, required=True, help="new items, in any form --pool takes"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    _add_reading(parser)
+
+
+def _add_demo(commands: Any) -> None:
+    parser = commands.add_parser(
+        "demo", help="the main job on 5,000 handwritten digits, of which 6 and 7 are unknown"
+    )
+    parser.set_defaults(command=demo)
+    parser.add_argument("--out", type=Path, default=Path("demo-results"), help="folder for results")
+    parser.add_argument("--force", action="store_true", help="replace results that are there")
+    _add_run(parser)
+
+
+def _add_settings(commands: Any) -> None:
+    parser = commands.add_parser("settings", help="list every hyper-parameter and its value")
+    parser.set_defaults(command=list_settings)
+    _add_run(parser)
+
+
+def _add_data(commands: Any) -> None:
+    parser = commands.add_parser("data", help="list and fetch the data sets of the experiments")
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="which data sets there are, and which are here")
+    listing.set_defaults(command=list_data)
+    fetching = actions.add_parser("fetch", help="download the official files, or take what is here")
+    fetching.set_defaults(command=fetch_data)
+    fetching.add_argument("name", nargs="+")
+    for action in (listing, fetching):
+        _add_folder(action)
+
+
+def _add_bench(commands: Any) -> None:
+    parser = commands.add_parser("bench", help="run experiments and make tables from their records")
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    running = actions.add_parser("run", help="run what is not yet recorded; can be interrupted")
+    running.set_defaults(command=run_bench)
+    running.add_argument("experiment", help="released or single")
+    running.add_argument("--data", default="mnist,fashion_mnist", help="names, comma-separated")
+    running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
+    reporting = actions.add_parser("report", help="print the tables of recorded experiments")
+    reporting.set_defaults(command=report_bench)
+    reporting.add_argument("experiment", nargs="*", help="default: all that have records")
+    reporting.add_argument("--into", type=Path, help="a Markdown file with marks for each table")
+    for action in (running, reporting):
+        action.add_argument("--results", type=Path, default=Path("results"), help="where records lie")
+        _add_folder(action)
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--folder", type=Path, help="where data sets lie (default: $S2OSC_DATA or ~/.cache/s2osc)"
+    )
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace results that are there")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preset", default="auto", help="fast, paper, or auto: fast on a CPU, paper on a GPU"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    parser.add_argument("--k", help="items taken as distinct unknowns (default: 300)")
+    parser.add_argument("--unknown", choices=("one", "many"), help="one or several unknown classes")
+    parser.add_argument("--groups", help="number of groups of unknown items (default: chosen)")
+    parser.add_argument(
+        "--flip",
+        choices=("auto", "true", "false"),
+        help="whether a mirrored image means the same (default: auto, yes for colour images)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other hyper-parameter, such as student.tau=0.9; `s2osc settings` lists them",
+    )
+
+
+def _run_of(options: argparse.Namespace) -> "Run":
+    from s2osc.jobs import Run
+
+    changes = {
+        "filtering.k": options.k,
+        "student.unknown": options.unknown,
+        "clusters.n_groups": options.groups,
+        "augmentation.flip": options.flip,
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    for setting in options.set:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise SettingsError(f"--set is {setting!r}; give NAME=VALUE, such as student.tau=0.9")
+        changes[name.strip()] = value.strip()
+    return Run(options.preset, changes, options.seed, options.device)
+
+
+def classify(options: argparse.Namespace) -> None:
+    from s2osc.jobs import classify_files
+    from s2osc.progress import shown
+
+    run = _run_of(options)
+    with shown():
+        finding = classify_files(
+            options.known,
+            options.pool,
+            options.out,
+            run,
+            side=options.side,
+            max_megapixels=options.max_megapixels,
+            force=options.force,
+        )
+    _show_finding(finding, options.out)
+
+
+def demo(options: argparse.Namespace) -> None:
+    from s2osc.jobs import demo as run_demo
+    from s2osc.progress import shown
+
+    run = _run_of(options)
+    with shown():
+        finding = run_demo(options.out, run, force=options.force)
+    _show_finding(finding, options.out)
+
+
+def predict(options: argparse.Namespace) -> None:
+    from s2osc.jobs import predict_files
+    from s2osc.progress import shown
+
+    with shown():
+        answer = predict_files(
+            options.model,
+            options.items,
+            options.out,
+            device=options.device,
+            max_megapixels=options.max_megapixels,
+            force=options.force,
+        )
+    n_unknown = int(answer.is_unknown.sum())
+    print(f"{len(answer.labels):,} items, {n_unknown:,} of them unknown: {options.out}")
+
+
+def list_settings(options: argparse.Namespace) -> None:
+    from s2osc.nets.training import resolve_device
+    from s2osc.pipeline.presets import build_method, choose_preset
+    from s2osc.pipeline.settings import flatten
+
+    run = _run_of(options)
+    preset = choose_preset(run.preset, resolve_device(run.device))
+    print(f"preset {preset}")
+    for name, value in flatten(build_method(preset, run.changes)).items():
+        print(f"  {name:<34} {value}")
+
+
+def list_data(options: argparse.Namespace) -> None:
+    from s2osc.data.datasets import describe_datasets
+
+    for status in describe_datasets(options.folder):
+        print(f"{status.name:<16} {status.title:<40} {status.size:<10} {status.where}")
+
+
+def fetch_data(options: argparse.Namespace) -> None:
+    from s2osc.data.datasets import fetch_dataset
+    from s2osc.progress import shown
+
+    for name in options.name:
+        with shown():
+            path = fetch_dataset(name, options.folder)
+        print(f"{name}: {path}")
+
+
+def run_bench(options: argparse.Namespace) -> None:
+    from s2osc.bench.runner import run_experiment
+    from s2osc.progress import shown
+
+    with shown():
+        run_experiment(
+            options.experiment,
+            options.data.split(","),
+            range(options.partitions),
+            options.results,
+            folder=options.folder,
+        )
+
+
+def report_bench(options: argparse.Namespace) -> None:
+    from s2osc.bench.tables import insert_tables, make_tables
+
+    tables = make_tables(options.results, options.experiment)
+    if options.into:
+        insert_tables(options.into, tables)
+    else:
+        print("\n\n".join(tables.values()))
+
+
+def _show_finding(finding: "Finding", out: Path) -> None:
+    """A small table of what was found, and where everything lies."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    counts, summary = finding.summary["counts"], finding.summary
+    for warning in summary["warnings"]:
+        console.print(f"Note: {warning}", style="yellow", markup=False)
+    if summary["items"]["skipped"]:
+        n_skipped = summary["items"]["skipped"]
+        console.print(f"Note: {n_skipped} items skipped, see skipped.csv", style="yellow")
+    table = Table(title=f"{summary['items']['pool']:,} items in the pool")
+    table.add_column("answer")
+    table.add_column("items", justify="right")
+    for name, count in counts["known"].items():
+        table.add_row(name, f"{count:,}")
+    for group, count in counts["groups"].items():
+        table.add_row(f"unknown, group {group}", f"{count:,}", style="bold")
+    console.print(table)
+    if "metrics" in summary:
+        figures = summary["metrics"]
+        told = [f"{name} {figures[name]:.3f}" for name in ("accuracy", "f1", "f_out") if name in figures]
+        console.print(f"Against the truth the pool came with: {', '.join(told)}")
+    console.print(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:", highlight=False)
+    for name, what in (
+        ("report.html", "the page to look at"),
+        ("predictions.csv", "one row per item (also predictions.parquet)"),
+        ("summary.json", "counts, settings, seconds, metrics"),
+        ("model/", "for `s2osc predict`"),
+    ):
+        console.print(f"  {name:<18} {what}", highlight=False)

@@ -1,0 +1,254 @@
+"""The main jobs from files to files: classify a pool, predict with a saved model, the demo."""
+
+import json
+import platform
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from s2osc import __version__
+from s2osc.bench.metrics import evaluate, matched_accuracy
+from s2osc.data.datasets import load_dataset
+from s2osc.data.images import InputShape
+from s2osc.data.inputs import (
+    MAX_MEGAPIXELS,
+    Items,
+    Skipped,
+    encode_labels,
+    read_items,
+    read_known_and_pool,
+)
+from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.nets.training import resolve_device
+from s2osc.pipeline.method import OpenSetModel, Solution
+from s2osc.pipeline.presets import build_method, choose_preset
+from s2osc.pipeline.settings import flatten
+from s2osc.pipeline.storage import load_model, save_model
+from s2osc.progress import Stopwatch
+from s2osc.report.page import ReportInputs, write_report
+from s2osc.seeding import rng
+from s2osc.staging import check_file_target, check_target, staged_file, staged_folder
+from s2osc.types import UNKNOWN, Answer, Labelled
+
+LIBRARIES = ("numpy", "scikit-learn", "torch")
+DEMO_KNOWN, DEMO_UNKNOWN = range(6), (6, 7)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run is asked for beside its data."""
+
+    preset: str = "auto"
+    changes: Mapping[str, Any] = ()  # type: ignore[assignment]  # hyper-parameters by name
+    seed: int = 0
+    device: str = "auto"
+    title: str = "Open set classification"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found, for whoever asked."""
+
+    solution: Solution
+    classes: tuple[str, ...]
+    summary: dict[str, Any]
+
+
+def classify_files(
+    known: Path,
+    pool: Path,
+    out: Path,
+    run: Run,
+    *,
+    side: int | None = None,
+    max_megapixels: float = MAX_MEGAPIXELS,
+    force: bool = False,
+) -> Finding:
+    """Labelled files and a pool of files in, a folder of results out."""
+    check_target(out, force=force)
+    clock = Stopwatch()
+    with clock("read"):
+        known_items, pool_items, shape = read_known_and_pool(
+            known, pool, side=side, max_megapixels=max_megapixels
+        )
+    return classify_items(known_items, pool_items, shape, out, run, clock)
+
+
+def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
+    """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
+    check_target(out, force=force)
+    clock = Stopwatch()
+    with clock("read"):
+        digits = load_dataset("mnist5k")
+        random = rng(run.seed, "demo")
+        known_rows, pool_rows = [], []
+        for digit in DEMO_KNOWN:
+            rows = random.permutation(np.flatnonzero(digits.labels == digit))
+            known_rows.append(rows[:300])
+            pool_rows.append(rows[300:])
+        pool_rows += [np.flatnonzero(digits.labels == digit) for digit in DEMO_UNKNOWN]
+        known, pool = (
+            Items([f"digit {row}" for row in rows], digits.inputs[rows], names)
+            for rows in (np.concatenate(known_rows), random.permutation(np.concatenate(pool_rows)))
+            for names in [[digits.classes[label] for label in digits.labels[rows]]]
+        )
+        height, width = digits.inputs.shape[1:3]
+        shape = InputShape("images", height, width, 1, note="5,000 digits of 28x28, in grey")
+    return classify_items(known, pool, shape, out, run, clock)
+
+
+def classify_items(
+    known: Items, pool: Items, shape: InputShape, out: Path, run: Run, clock: Stopwatch
+) -> Finding:
+    """Fit, answer, and write everything into ``out`` at once."""
+    labels, classes = encode_labels(known.labels or [])
+    device = resolve_device(run.device)
+    preset = choose_preset(run.preset, device)
+    method = build_method(preset, dict(run.changes))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", S2OSCWarning)
+        solution = method.fit(
+            Labelled(known.inputs, labels), pool.inputs, seed=run.seed, device=device
+        )
+    said = [str(w.message) for w in caught if issubclass(w.category, S2OSCWarning)]
+    clock.seconds.update(solution.seconds)
+    skipped = [*known.skipped, *pool.skipped]
+    summary = {
+        "items": {"known": len(known), "pool": len(pool), "skipped": len(skipped)},
+        "counts": count_labels(solution.answer, classes),
+        "metrics": judge(solution.answer, classes, pool.labels),
+        "warnings": said,
+        "shape": shape.note,
+        "steps": solution.n_steps,
+        "seed": run.seed,
+        "device": device,
+        "preset": preset,
+        "settings": flatten(method),
+        "versions": versions(),
+        "seconds": clock.seconds,
+    }
+    if not summary["metrics"]:
+        del summary["metrics"]
+    with staged_folder(out) as stage:
+        write_table(stage / "predictions.csv", pool.names, solution.answer, classes)
+        write_table(stage / "predictions.parquet", pool.names, solution.answer, classes)
+        if skipped:
+            write_skipped(stage / "skipped.csv", skipped)
+        save_model(stage / "model", solution.model, classes)
+        with clock("report"):
+            report = ReportInputs(
+                title=run.title,
+                answer=solution.answer,
+                classes=classes,
+                names=pool.names,
+                embeddings=solution.embeddings,
+                images=pool.inputs if shape.kind == "images" else None,
+                summary=summary,
+                truth=pool.labels,
+            )
+            write_report(stage / "report.html", report, seed=run.seed)
+        text = json.dumps(summary, indent=2, ensure_ascii=False)
+        (stage / "summary.json").write_text(text + "\n", encoding="utf-8")
+    return Finding(solution, classes, summary)
+
+
+def predict_files(
+    model: Path,
+    items: Path,
+    out: Path,
+    *,
+    device: str = "auto",
+    max_megapixels: float = MAX_MEGAPIXELS,
+    force: bool = False,
+) -> Answer:
+    """Answer for new items with a saved model; one table out."""
+    if out.suffix not in TABLE_WRITERS:
+        raise SettingsError(f"--out is {out}; give a file name ending in .csv or .parquet")
+    check_file_target(out, force=force)
+    saved = load_model(model, resolve_device(device))
+    found = read_items(items, like=shape_of(saved.model), max_megapixels=max_megapixels)
+    answer = saved.model.answer(found.inputs)
+    with staged_file(out) as path:
+        write_table(path, found.names, answer, saved.classes)
+    return answer
+
+
+def shape_of(model: OpenSetModel) -> InputShape:
+    """The shape items must have for a model."""
+    axes = model.teacher.network.input_shape
+    if len(axes) == 1:
+        return InputShape("vectors", n_features=axes[0])
+    return InputShape("images", axes[0], axes[1], channels=3 if len(axes) == 3 else 1)
+
+
+def count_labels(answer: Answer, classes: Sequence[str]) -> dict[str, Any]:
+    """Items per known class, unknown ones, and those per group."""
+    groups = np.bincount(answer.groups[answer.is_unknown])
+    return {
+        "known": {name: int(np.sum(answer.labels == c)) for c, name in enumerate(classes)},
+        "unknown": int(answer.is_unknown.sum()),
+        "groups": {str(group): int(count) for group, count in enumerate(groups)},
+    }
+
+
+def judge(
+    answer: Answer, classes: tuple[str, ...], truth_names: list[str] | None
+) -> dict[str, float]:
+    """Metrics over the items that came with truth; none without."""
+    has_truth = np.array([bool(name) for name in truth_names or []])
+    if not has_truth.any():
+        return {}
+    names = np.array(truth_names)[has_truth]
+    label_of = {name: label for label, name in enumerate(classes)}
+    truth = np.array([label_of.get(name, UNKNOWN) for name in names])
+    part = replace(
+        answer, **{field: values[has_truth] for field, values in vars(answer).items()}
+    )
+    figures = evaluate(truth, part)
+    of_unknown = truth == UNKNOWN
+    if of_unknown.any():
+        matched = matched_accuracy(names[of_unknown], part.groups[of_unknown])
+        figures["group_accuracy"] = round(matched, 5)
+    return figures
+
+
+def versions() -> dict[str, str]:
+    return {
+        "s2osc": __version__,
+        "python": platform.python_version(),
+        **{library: version(library) for library in LIBRARIES},
+    }
+
+
+TABLE_WRITERS = {
+    ".csv": pyarrow.csv.write_csv,
+    ".parquet": pyarrow.parquet.write_table,
+}
+
+
+def write_table(path: Path, names: list[str], answer: Answer, classes: Sequence[str]) -> None:
+    """One row per item, as CSV or Parquet by the ending of ``path``."""
+    label_names = np.array([*classes, "unknown"], object)
+    columns: dict[str, Any] = {
+        "item": names,
+        "label": label_names[answer.labels],
+        "group": pa.array(answer.groups, mask=answer.groups < 0),
+        "confidence": answer.confidence.astype(np.float32),
+        "unknown_score": answer.unknown_score.astype(np.float32),
+        "distinctness": answer.distinctness.astype(np.float32),
+        "filtered": answer.filtered,
+    }
+    TABLE_WRITERS[path.suffix](pa.table(columns), path)
+
+
+def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
+    columns = {"item": [s.name for s in skipped], "reason": [s.reason for s in skipped]}
+    pyarrow.csv.write_csv(pa.table(columns), path)

@@ -1,0 +1,146 @@
+"""The networks: one residual network for images, one multi-layer perceptron for vectors.
+
+Both take raw inputs (uint8 images, float vectors), normalise them with the statistics of the
+training items, embed them, and end in a linear head. ResNet-18, ResNet-34 and the compact nets of
+the ``fast`` preset are the same class with other numbers.
+"""
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2osc.errors import SettingsError
+from s2osc.types import IMAGE_NDIMS
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """The size of a network."""
+
+    widths: tuple[int, ...] = (32, 64, 128)  # images: channels of each stage
+    blocks: tuple[int, ...] = (1, 1, 1)  # images: residual blocks in each stage
+    first_map: int = 16  # images: the stem strides until no side is larger than this
+    hidden: tuple[int, ...] = (256, 128)  # vectors: width of each layer
+
+    def __post_init__(self) -> None:
+        if len(self.widths) != len(self.blocks) or not self.widths:
+            raise SettingsError(
+                f"a network has {len(self.widths)} widths and {len(self.blocks)} block counts; "
+                "give one of each per stage"
+            )
+        for name in ("widths", "blocks", "hidden"):
+            if not getattr(self, name) or min(getattr(self, name)) < 1:
+                raise SettingsError(f"network.{name} is {getattr(self, name)}; give numbers from 1")
+        if self.first_map < 1:
+            raise SettingsError(f"network.first_map is {self.first_map}; give a number from 1")
+
+    def stem_stride(self, side: int) -> int:
+        """A power of two that brings ``side`` pixels down to at most ``first_map``.
+
+        >>> [NetworkSettings(first_map=16).stem_stride(side) for side in (8, 28, 32, 64)]
+        [1, 2, 2, 4]
+        """
+        return max(1, 2 ** ceil(log2(side / self.first_map)))
+
+
+class Network(nn.Module):
+    """Normalise, embed, classify."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, settings: NetworkSettings, input_shape: tuple[int, ...], n_outputs: int):
+        """For inputs of ``input_shape``: (H, W), (H, W, 3) or (D,)."""
+        super().__init__()
+        self.settings, self.input_shape = settings, tuple(input_shape)
+        if len(input_shape) == 1:
+            self.body = vector_body(settings, input_shape[0])
+            n_embedding, stats_shape = settings.hidden[-1], tuple(input_shape)
+        else:
+            n_channels = 1 if len(input_shape) == 2 else input_shape[2]
+            self.body = residual_body(settings, max(input_shape[:2]), n_channels)
+            n_embedding, stats_shape = settings.widths[-1], (n_channels, 1, 1)
+        self.head = nn.Linear(n_embedding, n_outputs)
+        self.register_buffer("mean", torch.zeros(stats_shape))
+        self.register_buffer("scale", torch.ones(stats_shape))
+        # Convolutions on a CPU are about a third faster in this layout.
+        self.to(memory_format=torch.channels_last)
+
+    def embed(self, inputs: Tensor) -> Tensor:
+        """The layer before the classifier, e(x)."""
+        return self.body((inputs.float() - self.mean) / self.scale)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.embed(inputs))
+
+    def fit_normalisation(self, inputs: np.ndarray) -> None:
+        """Remember mean and deviation: one pair per channel of images, per feature of vectors."""
+        # A few thousand items fix the statistics as well as all of them do.
+        rows = inputs[:: max(1, len(inputs) // 5_000)]
+        axes = (0, 1, 2) if inputs.ndim in IMAGE_NDIMS else (0,)
+        mean, deviation = rows.mean(axes, dtype=np.float64), rows.std(axes, dtype=np.float64)
+        # A constant feature carries nothing: left at its scale it stays zero.
+        deviation = np.where(deviation < 1e-6, 1.0, deviation)
+        for buffer, values in ((self.mean, mean), (self.scale, deviation)):
+            buffer.copy_(torch.as_tensor(values, dtype=torch.float32).reshape(buffer.shape))
+
+
+class ResidualBlock(nn.Module):
+    """Two 3x3 convolutions beside a shortcut (the "basic block" of ResNet-18 and -34)."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int):
+        super().__init__()
+        self.conv1 = nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(n_out)
+        self.conv2 = nn.Conv2d(n_out, n_out, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(n_out)
+        self.shortcut = (
+            nn.Identity()
+            if n_in == n_out and stride == 1
+            else nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+
+def residual_body(settings: NetworkSettings, side: int, n_channels: int) -> nn.Sequential:
+    """Stem, residual stages, global average."""
+    stride, width = settings.stem_stride(side), settings.widths[0]
+    kernel = max(3, 2 * stride - 1)
+    layers: list[nn.Module] = [
+        nn.Conv2d(n_channels, width, kernel, stride, kernel // 2, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(inplace=True),
+    ]
+    for stage, (n_out, n_blocks) in enumerate(zip(settings.widths, settings.blocks, strict=True)):
+        for block in range(n_blocks):
+            layers.append(ResidualBlock(width, n_out, 2 if stage > 0 and block == 0 else 1))
+            width = n_out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def vector_body(settings: NetworkSettings, n_features: int) -> nn.Sequential:
+    """Linear layers, each normalised and rectified."""
+    layers: list[nn.Module] = []
+    for width in settings.hidden:
+        layers += [
+            nn.Linear(n_features, width, bias=False),
+            nn.BatchNorm1d(width),
+            nn.ReLU(inplace=True),
+        ]
+        n_features = width
+    return nn.Sequential(*layers)
+
+
+def as_tensor(inputs: np.ndarray, device: str = "cpu") -> Tensor:
+    """A batch as the networks take it: uint8 (n, C, H, W) in channels-last order, or (n, D)."""
+    if inputs.ndim == 3:
+        inputs = inputs[..., None]
+    batch = torch.from_numpy(np.ascontiguousarray(inputs)).to(device)
+    return batch.permute(0, 3, 1, 2) if inputs.ndim == 4 else batch

@@ -1,0 +1,159 @@
+"""The one training loop, and a network's outputs in batches."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from s2osc.errors import SettingsError
+from s2osc.nets.networks import Network, as_tensor
+from s2osc.progress import track
+
+Batch = TypeVar("Batch")
+SCORING_BATCH = 512
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How one network is trained: SGD with Nesterov momentum 0.9."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    schedule: Literal["one-cycle", "constant"] = "one-cycle"
+    min_steps: int = 0  # small data sets get at least this many steps
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch_size < 2 or self.min_steps < 0:
+            raise SettingsError(
+                f"training has epochs={self.epochs}, batch_size={self.batch_size}, "
+                f"min_steps={self.min_steps}; give at least 1, 2 and 0"
+            )
+        if not (self.learning_rate > 0 and self.weight_decay >= 0):
+            raise SettingsError(
+                f"training has learning_rate={self.learning_rate}, "
+                f"weight_decay={self.weight_decay}; give a rate above 0 and a decay from 0"
+            )
+        if self.schedule not in ("one-cycle", "constant"):
+            raise SettingsError(
+                f"training.schedule is {self.schedule!r}; give 'one-cycle' or 'constant'"
+            )
+
+    def n_steps(self, n_items: int) -> int:
+        """Steps that ``epochs`` passes over ``n_items`` take.
+
+        >>> TrainSettings(2, 64, 0.1, 0.0).n_steps(640)
+        20
+        """
+        return max(self.min_steps, self.epochs * ceil(n_items / self.batch_size))
+
+
+def resolve_device(name: str) -> str:
+    """The device that ``auto``, ``cpu`` or ``cuda`` stands for here.
+
+    >>> resolve_device("cpu")
+    'cpu'
+    """
+    has_cuda = torch.cuda.is_available()
+    if name == "auto":
+        return "cuda" if has_cuda else "cpu"
+    if name not in ("cpu", "cuda"):
+        raise SettingsError(f"the device is {name!r}; give auto, cpu or cuda")
+    if name == "cuda" and not has_cuda:
+        raise SettingsError("the device is cuda, but torch finds no GPU here; give cpu or auto")
+    return name
+
+
+def shuffled(n_items: int, batch_size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
+    """Batches of row numbers without end, each pass in a new order, every batch full.
+
+    What is left at the end of a pass is too few for a batch and waits for the next one.
+
+    >>> batches = shuffled(5, 2, np.random.default_rng(0))
+    >>> sorted(np.concatenate([next(batches), next(batches)]).tolist())[0] in range(5)
+    True
+    """
+    batch_size = min(batch_size, n_items)
+    while True:
+        order = random.permutation(n_items)
+        for start in range(0, n_items - batch_size + 1, batch_size):
+            yield order[start : start + batch_size]
+
+
+def train(
+    network: Network,
+    batches: Iterator[Batch],
+    loss_of: Callable[[Batch], Tensor],
+    settings: TrainSettings,
+    *,
+    n_steps: int,
+    what: str,
+) -> None:
+    """Take ``n_steps`` steps down ``loss_of(batch)``, the one thing in which networks differ."""
+    optimiser = torch.optim.SGD(
+        network.parameters(),
+        settings.learning_rate,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=settings.weight_decay,
+        foreach=True,
+    )
+    rates = learning_rates(settings, n_steps)
+    network.train()
+    for step in track(range(n_steps), what, total=n_steps):
+        optimiser.param_groups[0]["lr"] = rates[step]
+        optimiser.zero_grad()
+        loss_of(next(batches)).backward()
+        optimiser.step()
+    network.eval()
+
+
+def learning_rates(settings: TrainSettings, n_steps: int) -> np.ndarray:
+    """The rate of each step: constant, or up over the first quarter and down to nearly nothing.
+
+    >>> learning_rates(TrainSettings(1, 2, 0.4, 0.0), 8).round(2).tolist()
+    [0.2, 0.4, 0.39, 0.36, 0.3, 0.2, 0.1, 0.03]
+    """
+    if settings.schedule == "constant":
+        return np.full(n_steps, settings.learning_rate)
+    n_up = max(1, n_steps // 4)
+    up = np.arange(1, n_up + 1) / n_up
+    down = (1 + np.cos(np.pi * np.arange(1, n_steps - n_up + 1) / (n_steps - n_up + 1))) / 2
+    return settings.learning_rate * np.concatenate([up, down])
+
+
+class Outputs(NamedTuple):
+    """What a network says about n items."""
+
+    logits: np.ndarray  # (n, n_outputs) float32
+    embeddings: np.ndarray  # (n, d) float32
+
+
+def in_batches(
+    network: Network, inputs: np.ndarray, what: str
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Yield (rows, logits, embeddings) of one forward pass over ``inputs``, without gradients."""
+    device = str(next(network.parameters()).device)
+    network.eval()
+    starts = range(0, len(inputs), SCORING_BATCH)
+    for start in track(starts, what, total=len(starts)):
+        rows = slice(start, start + SCORING_BATCH)
+        with torch.inference_mode():
+            embeddings = network.embed(as_tensor(inputs[rows], device))
+            logits = network.head(embeddings)
+        yield rows, logits, embeddings
+
+
+def outputs(network: Network, inputs: np.ndarray, *, what: str) -> Outputs:
+    """Logits and embeddings of every item, from one forward pass."""
+    logits = np.empty((len(inputs), network.head.out_features), np.float32)
+    embeddings = np.empty((len(inputs), network.head.in_features), np.float32)
+    for rows, batch_logits, batch_embeddings in in_batches(network, inputs, what):
+        logits[rows] = batch_logits.cpu().numpy()
+        embeddings[rows] = batch_embeddings.cpu().numpy()
+    return Outputs(logits, embeddings)

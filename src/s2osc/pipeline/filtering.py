@@ -1,0 +1,122 @@
+"""Pick the pool items that are clearly unknown, before any student is trained (Eq. 2)."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.pipeline.teacher import Sight
+
+
+@dataclass(frozen=True)
+class FilterSettings:
+    """How the most distinct items are found, and how many are taken."""
+
+    k: int = 300  # K: items in D_out, and of each class in D_in
+    distance_weight: float = 1.0  # lambda; 0 ranks by entropy alone
+    scale: Literal["standardised", "paper"] = "standardised"  # "paper" adds u and d as they are
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise SettingsError(f"K is {self.k}; give a number from 1")
+        if self.distance_weight < 0:
+            raise SettingsError(
+                f"filtering.distance_weight (lambda) is {self.distance_weight}; give 0 or more"
+            )
+        if self.scale not in ("standardised", "paper"):
+            raise SettingsError(
+                f"filtering.scale is {self.scale!r}; give 'standardised' or 'paper'"
+            )
+
+
+class Units(NamedTuple):
+    """In what units entropy and distance are counted: one of each weighs the same."""
+
+    entropy: float
+    distance: float
+
+
+class Partition(NamedTuple):
+    """The pool in two parts: row numbers, sorted."""
+
+    unknown: np.ndarray  # D_out
+    undecided: np.ndarray  # U
+
+
+def units(sight: Sight, settings: FilterSettings) -> Units:
+    """The deviation of entropy and distance over the pool, or 1 and 1 for the paper's formula.
+
+    A squared distance in an embedding may be a hundred times an entropy, which is at most log C:
+    added as they are, the sum is the distance. Constant terms (deviation 0) count as they are.
+    """
+    if settings.scale == "paper":
+        return Units(1.0, 1.0)
+    return Units(float(sight.entropy.std()) or 1.0, float(sight.distance.std()) or 1.0)
+
+
+def distinctness(sight: Sight, unit: Units, settings: FilterSettings) -> np.ndarray:
+    """w = u + lambda d (Eq. 2), each in its unit.
+
+    >>> sight = Sight(np.zeros((2, 2)), np.array([0.5, 0.1]), np.array([1.0, 4.0]))
+    >>> distinctness(sight, Units(1, 1), FilterSettings(distance_weight=0.5)).tolist()
+    [1.0, 2.1]
+    """
+    return sight.entropy / unit.entropy + settings.distance_weight * sight.distance / unit.distance
+
+
+def affordable_k(settings: FilterSettings, n_pool: int, class_sizes: np.ndarray) -> int:
+    """K as far as pool and classes allow; a warning says when that is less than was asked for.
+
+    A K above the pool's size cannot be taken, and one near it would call everything unknown:
+    then a quarter of the pool is taken. D_out is never larger than the largest class of D_in.
+    """
+    k = settings.k
+    if k > n_pool or (k == FilterSettings.k and k > n_pool // 4):
+        k = max(1, n_pool // 4)
+    k = min(k, int(class_sizes.max()))
+    if k < settings.k:
+        warnings.warn(
+            f"K = {settings.k} is too large for a pool of {n_pool} items and classes of up to "
+            f"{class_sizes.max()}: K = {k} is used",
+            S2OSCWarning,
+            stacklevel=2,
+        )
+    return k
+
+
+def partition_pool(weights: np.ndarray, k: int) -> Partition:
+    """Split the pool: the k most distinct items are unknown, the rest stay undecided.
+
+    >>> partition_pool(np.array([0.1, 0.9, 0.2, 0.3]), 1)
+    Partition(unknown=array([1]), undecided=array([0, 2, 3]))
+    """
+    by_weight = np.argsort(-weights, kind="stable")
+    return Partition(unknown=np.sort(by_weight[:k]), undecided=np.sort(by_weight[k:]))
+
+
+def sample_known(labels: np.ndarray, k: int, random: np.random.Generator) -> np.ndarray:
+    """D_in: k random items of each known class, or all of a smaller one; row numbers, sorted.
+
+    >>> sample_known(np.array([0, 0, 1]), 1, np.random.default_rng(0)).shape
+    (2,)
+    """
+    rows = [np.flatnonzero(labels == c) for c in range(labels.max() + 1)]
+    chosen = [random.choice(of_class, min(k, len(of_class)), replace=False) for of_class in rows]
+    return np.sort(np.concatenate(chosen))
+
+
+def sample_balanced(labels: np.ndarray, k: int, random: np.random.Generator) -> np.ndarray:
+    """D_in of the variant for several unknown classes: k items in all, spread over the classes.
+
+    >>> len(sample_balanced(np.array([0, 0, 0, 1, 1, 1]), 4, np.random.default_rng(0)))
+    4
+    """
+    order = random.permutation(len(labels))
+    # The n-th item of every class comes before the (n+1)-th of any: shares differ by one at most.
+    turn = np.empty(len(labels), int)
+    for c in range(labels.max() + 1):
+        of_class = order[labels[order] == c]
+        turn[of_class] = np.arange(len(of_class))
+    return np.sort(order[np.argsort(turn[order], kind="stable")[:k]])

@@ -1,0 +1,89 @@
+"""Hyper-parameters by name: a method's settings as a flat table, and a copy with some changed.
+
+A name is the path of a field, ``student.tau`` or ``teacher.training.epochs``. Values may be text,
+as a command line gives them.
+"""
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from s2osc.errors import SettingsError
+
+Settings = TypeVar("Settings")
+
+
+def flatten(settings: Any) -> dict[str, Any]:
+    """Every hyper-parameter by its dotted name."""
+    return {name: value for name, value, _ in _leaves(settings, "")}
+
+
+def change(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """A copy with the named hyper-parameters changed.
+
+    >>> from s2osc.pipeline.filtering import FilterSettings
+    >>> change(FilterSettings(), {"k": "50", "scale": "paper"})
+    FilterSettings(k=50, distance_weight=1.0, scale='paper')
+    """
+    wanted = {name: kind for name, _, kind in _leaves(settings, "")}
+    for name, value in changes.items():
+        if name not in wanted:
+            near = get_close_matches(name, wanted, n=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there is {', '.join(wanted)}"
+            raise SettingsError(f"there is no setting {name!r}; {hint}")
+        settings = _replace_at(settings, name.split("."), convert(name, value, wanted[name]))
+    return settings
+
+
+def convert(name: str, value: Any, kind: Any) -> Any:
+    """``value``, text or not, as the type a setting is declared with.
+
+    >>> convert("widths", "16,32", tuple[int, ...]), convert("k", "5", int | None)
+    ((16, 32), 5)
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value is None or (type(None) in arguments and str(value).lower() in ("none", "auto")):
+            return None
+        return convert(name, value, next(a for a in arguments if a is not type(None)))
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise SettingsError(f"{name} is {value!r}; give one of {', '.join(arguments)}")
+        return value
+    if origin is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(convert(name, part, arguments[0]) for part in parts)
+    return _convert_number(name, value, kind)
+
+
+def _convert_number(name: str, value: Any, kind: type) -> Any:
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[str(value).lower()]
+        number = float(value)
+        if kind is int and number != int(number):
+            raise ValueError
+        return kind(number)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise SettingsError(f"{name} is {value!r}; give {wanted}") from None
+
+
+def _leaves(settings: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    """(dotted name, value, declared type) of every field that is not itself settings."""
+    kinds = typing.get_type_hints(type(settings))
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            yield from _leaves(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, value, kinds[field.name]
+
+
+def _replace_at(settings: Any, path: list[str], value: Any) -> Any:
+    head, *rest = path
+    inner = _replace_at(getattr(settings, head), rest, value) if rest else value
+    return replace(settings, **{head: inner})

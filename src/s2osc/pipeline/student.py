@@ -1,0 +1,281 @@
+"""g, the student: learns the known classes and the unknown one from D_in, D_out and U (Eq. 3, 4).
+
+Two variants share one loop. With ``unknown="one"`` g has the C known classes and C'. With
+``unknown="many"`` (the supplement's) g only tells known from unknown, and f sub-divides the known.
+f never sees an augmented item, so what it says about each item is computed once and looked up.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from torch import Tensor, nn
+
+from s2osc.errors import SettingsError
+from s2osc.nets import losses
+from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.networks import Network, NetworkSettings, as_tensor
+from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
+from s2osc.nets.views import Views
+from s2osc.pipeline.filtering import Partition, sample_balanced, sample_known
+from s2osc.pipeline.teacher import Teacher
+from s2osc.seeding import derive, rng, torch_seed
+from s2osc.types import Labelled
+
+CHOICES = {
+    "unknown": ("one", "many"),
+    "augmentation": ("weak", "strong"),
+    "hard_loss": ("cross-entropy", "triplet"),
+    "start": ("scratch", "teacher"),
+}
+
+
+@dataclass(frozen=True)
+class StudentSettings:
+    """The network of g, how it is trained, and the paper's choices with their alternatives."""
+
+    network: NetworkSettings
+    training: TrainSettings  # an epoch is a pass over U; batch_size items of U in each step
+    unknown: Literal["one", "many"] = "one"
+    labelled_batch: int = 64  # items of D_in and D_out in each step
+    alpha: float = 0.3  # weight of the teacher's signal; 0 is FixMatch on C + 1 classes
+    lambda_u: float = 0.2  # weight of L_u; 0 is the ablation S2OSC-U
+    tau: float = 0.85  # confidence from which a pseudo-label is kept
+    temperature: float = 3.0  # T, on both sides of every KL
+    gate_unknown: bool = False  # True: the gate of l_s1 as printed
+    augment_labelled: bool = True  # False: g(x_l) as printed
+    augmentation: Literal["weak", "strong"] = "weak"  # "strong" is S2OSC-S
+    hard_loss: Literal["cross-entropy", "triplet"] = "cross-entropy"  # "triplet" is S2OSC-LM
+    start: Literal["scratch", "teacher"] = "scratch"  # "teacher" is S2OSC-FN
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise SettingsError(
+                    f"student.{name} is {getattr(self, name)!r}; give one of {', '.join(choices)}"
+                )
+        if self.labelled_batch < 2:
+            raise SettingsError(
+                f"student.labelled_batch is {self.labelled_batch}; give a number from 2"
+            )
+        for name in ("alpha", "lambda_u", "tau"):
+            if getattr(self, name) < 0:
+                raise SettingsError(f"student.{name} is {getattr(self, name)}; give 0 or more")
+        if self.temperature <= 0:
+            raise SettingsError(f"student.temperature is {self.temperature}; give more than 0")
+
+
+class Lesson(NamedTuple):
+    """Everything g learns from. Rows of ``taught`` follow those of ``inputs``."""
+
+    inputs: np.ndarray  # (n, ...) of D_in, then D_out
+    labels: np.ndarray  # (n,) class of g
+    taught: np.ndarray  # (n, C) logits of f
+    pool: np.ndarray  # (m, ...)
+    undecided: np.ndarray  # rows of ``pool`` that are unlabelled
+    pool_taught: np.ndarray  # (m, C) logits of f
+
+
+class Step(NamedTuple):
+    """The items of one step, with what f says of them."""
+
+    labelled: Tensor
+    labels: Tensor
+    labelled_taught: Tensor
+    unlabelled: Tensor
+    unlabelled_taught: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Student:
+    """A trained g. It answers together with f where it only tells known from unknown."""
+
+    network: Network
+    unknown: Literal["one", "many"]
+
+    def look(self, inputs: np.ndarray) -> Outputs:
+        return outputs(self.network, inputs, what="g answers")
+
+    def probabilities(self, logits: np.ndarray, teacher_logits: np.ndarray) -> np.ndarray:
+        """(n, C + 1): each known class, then unknown, from the logits of g and f."""
+        p = softmax(logits, axis=1)
+        if self.unknown == "one":
+            return p
+        return np.concatenate([p[:, :1] * softmax(teacher_logits, axis=1), p[:, 1:]], axis=1)
+
+    def says_unknown(self, logits: np.ndarray) -> np.ndarray:
+        """Where g's answer is C': the largest of its outputs, whichever variant."""
+        return logits.argmax(1) == logits.shape[1] - 1
+
+
+def prepare_lesson(
+    teacher: Teacher,
+    known: Labelled,
+    pool: np.ndarray,
+    pool_taught: np.ndarray,
+    parts: Partition,
+    k: int,
+    settings: StudentSettings,
+    *,
+    seed: int,
+) -> Lesson:
+    """Draw D_in, label D_out as C', and look up what f says about all of it."""
+    is_binary = settings.unknown == "many"
+    sample = sample_balanced if is_binary else sample_known
+    rows = sample(known.labels, k, rng(seed, "D_in"))
+    label_of_unknown = 1 if is_binary else known.n_classes
+    known_labels = np.zeros(len(rows), np.int64) if is_binary else known.labels[rows]
+    d_in = known.inputs[rows]
+    return Lesson(
+        inputs=np.concatenate([d_in, pool[parts.unknown]]),
+        labels=np.concatenate([known_labels, np.full(len(parts.unknown), label_of_unknown)]),
+        taught=np.concatenate([teacher.look(d_in).logits, pool_taught[parts.unknown]]),
+        pool=pool,
+        undecided=parts.undecided,
+        pool_taught=pool_taught,
+    )
+
+
+def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) -> Iterator[Step]:
+    """Pair batches of labelled and unlabelled items without end.
+
+    In the binary variant the labelled items are among the unlabelled too, as the supplement says.
+    """
+    n_labelled, n_undecided = len(lesson.inputs), len(lesson.undecided)
+    joined = n_labelled if settings.unknown == "many" else 0
+    labels = torch.from_numpy(lesson.labels).to(device)
+    taught = torch.from_numpy(lesson.taught).to(device)
+    pool_taught = torch.from_numpy(lesson.pool_taught).to(device)
+    labelled_batches = shuffled(n_labelled, settings.labelled_batch, rng(seed, "labelled batches"))
+    n_unlabelled = n_undecided + joined
+    if n_unlabelled == 0:
+        raise SettingsError("K takes the whole pool as D_out; give a smaller K")
+    pool_batches = shuffled(
+        n_unlabelled, settings.training.batch_size, rng(seed, "unlabelled batches")
+    )
+    for rows, drawn in zip(labelled_batches, pool_batches, strict=False):
+        again = drawn[drawn >= n_undecided] - n_undecided
+        from_pool = lesson.undecided[drawn[drawn < n_undecided]]
+        unlabelled = lesson.pool[from_pool]
+        unlabelled_taught = pool_taught[from_pool]
+        if len(again):
+            unlabelled = np.concatenate([unlabelled, lesson.inputs[again]])
+            unlabelled_taught = torch.cat([unlabelled_taught, taught[again]])
+        yield Step(
+            as_tensor(lesson.inputs[rows], device),
+            labels[rows],
+            taught[rows],
+            as_tensor(unlabelled, device),
+            unlabelled_taught,
+        )
+
+
+def believe(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
+    """Pseudo-labels from g as it answers now, on the items as they are."""
+    network.eval()
+    with torch.no_grad():
+        believed = losses.pseudo_labels(network(items), tau)
+    network.train()
+    return believed
+
+
+def student_loss(network: Network, step: Step, settings: StudentSettings, views: Views) -> Tensor:
+    """L = L_s + lambda_u L_u on one step."""
+    plain = views.weak(step.labelled) if settings.augment_labelled else step.labelled
+    # The supplement prints H of g(x) but KL of g(Phi(x)); Eq. 3 prints g(x) in both.
+    two_views = settings.unknown == "many" and not settings.augment_labelled
+    viewed = views.weak(step.labelled) if two_views else step.labelled[:0]
+    unlabelled = views(step.unlabelled) if settings.lambda_u else step.unlabelled[:0]
+    if settings.lambda_u:
+        believed = believe(network, step.unlabelled, settings.tau)
+
+    # One pass over all: batch normalisation must not tell labelled from unlabelled items.
+    embeddings = network.embed(torch.cat([plain, viewed, unlabelled]))
+    logits = network.head(embeddings)
+    sizes = [len(plain), len(viewed), len(unlabelled)]
+    e_plain, _, e_unlabelled = embeddings.split(sizes)
+    g_plain, g_viewed, g_unlabelled = logits.split(sizes)
+
+    h = hard_loss(network, g_plain, e_plain, step.labels, settings)
+    if settings.gate_unknown:
+        h = losses.gate_unknown(h, g_plain, step.labels == logits.shape[1] - 1, settings.tau)
+    kl = soft_loss(g_viewed if two_views else g_plain, step.labelled_taught, settings)
+    supervised = losses.supervised_loss(h, kl, alpha=settings.alpha)
+    if not settings.lambda_u:
+        return supervised
+
+    h = torch.zeros_like(believed.keep)
+    kept = believed.keep.bool()
+    h[kept] = hard_loss(
+        network, g_unlabelled[kept], e_unlabelled[kept], believed.labels[kept], settings
+    )
+    kl = soft_loss(g_unlabelled, step.unlabelled_taught, settings)
+    unsupervised = losses.unsupervised_loss(h, kl, believed.keep, alpha=settings.alpha)
+    return supervised + settings.lambda_u * unsupervised
+
+
+def hard_loss(
+    network: Network, logits: Tensor, embeddings: Tensor, labels: Tensor, settings: StudentSettings
+) -> Tensor:
+    """H per item. In S2OSC-LM a triplet loss shapes the embedding, and the head reads it off."""
+    if settings.hard_loss == "cross-entropy":
+        return losses.cross_entropy(logits, labels)
+    read_off = losses.cross_entropy(network.head(embeddings.detach()), labels)
+    return losses.triplet_loss(embeddings, labels) + read_off
+
+
+def soft_loss(logits: Tensor, taught: Tensor, settings: StudentSettings) -> Tensor:
+    """The teacher's signal per item: on the known classes, or on known against unknown."""
+    if settings.unknown == "one":
+        return losses.distil_known(logits, taught, settings.temperature)
+    return losses.distil_binary(logits, losses.psi(taught), settings.temperature)
+
+
+def start_network(teacher: Teacher, lesson: Lesson, settings: StudentSettings) -> Network:
+    """A fresh g, or (S2OSC-FN) a copy of f with a row for the unknown class added to its head."""
+    n_outputs = 2 if settings.unknown == "many" else teacher.n_classes + 1
+    if settings.start == "scratch":
+        network = Network(settings.network, lesson.inputs.shape[1:], n_outputs)
+        network.fit_normalisation(lesson.inputs)
+        return network
+    network = deepcopy(teacher.network)
+    known_head, network.head = network.head, nn.Linear(network.head.in_features, n_outputs)
+    if settings.unknown == "one":
+        with torch.no_grad():
+            network.head.weight[:-1] = known_head.weight
+            network.head.bias[:-1] = known_head.bias
+    return network
+
+
+def train_student(
+    teacher: Teacher,
+    lesson: Lesson,
+    settings: StudentSettings,
+    augmentation: AugmentSettings,
+    *,
+    seed: int,
+    device: str,
+) -> Student:
+    """Minimise L = L_s + lambda_u L_u."""
+    with torch_seed(seed, "student"):
+        network = start_network(teacher, lesson, settings).to(device)
+    generator = torch.Generator(device).manual_seed(derive(seed, "student views"))
+    views = Views(network, settings.augmentation, augmentation, generator)
+
+    def loss_of(step: Step) -> Tensor:
+        views.learn(step.labelled, step.labels)
+        return student_loss(network, step, settings, views)
+
+    train(
+        network,
+        steps(lesson, settings, seed=seed, device=device),
+        loss_of,
+        settings.training,
+        n_steps=settings.training.n_steps(len(lesson.undecided)),
+        what="training g, the student",
+    )
+    return Student(network, settings.unknown)

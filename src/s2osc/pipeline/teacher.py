@@ -1,0 +1,122 @@
+"""f, the teacher: a plain classifier of the known classes (Eq. 1), and what it sees in an item."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.special import log_softmax, softmax
+
+from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.losses import cross_entropy
+from s2osc.nets.networks import Network, NetworkSettings, as_tensor
+from s2osc.nets.training import TrainSettings, in_batches, outputs, shuffled, train
+from s2osc.nets.views import Views
+from s2osc.seeding import derive, rng, torch_seed
+from s2osc.types import Labelled
+
+
+@dataclass(frozen=True)
+class TeacherSettings:
+    """The network of f and how it is trained."""
+
+    network: NetworkSettings
+    training: TrainSettings
+    augment: bool = False  # train on weakly augmented items (the paper does not)
+
+
+class Sight(NamedTuple):
+    """What f sees in n items, from one forward pass."""
+
+    logits: np.ndarray  # (n, C) float32
+    entropy: np.ndarray  # (n,) u of Eq. 2
+    distance: np.ndarray  # (n,) d of Eq. 2
+
+
+def entropy(logits: np.ndarray) -> np.ndarray:
+    """u = - sum_c f_c log f_c, of the probabilities softmax(logits) (Eq. 2).
+
+    >>> entropy(np.array([[0.0, 0.0], [50.0, 0.0]])).round(4).tolist()
+    [0.6931, 0.0]
+    """
+    log_p = log_softmax(logits, axis=1)
+    return -(np.exp(log_p) * log_p).sum(1)
+
+
+def class_centres(embeddings: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """mu_c, the mean embedding of each known class over its training items (Eq. 2).
+
+    >>> class_centres(np.array([[0.0], [2.0], [5.0]]), np.array([0, 0, 1])).tolist()
+    [[1.0], [5.0]]
+    """
+    return np.stack([embeddings[labels == c].mean(0) for c in range(labels.max() + 1)])
+
+
+def distance_to_centres(embeddings: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """d = min_c ||e - mu_c||^2 (Eq. 2).
+
+    >>> distance_to_centres(np.array([[1.0, 0.0], [3.0, 4.0]]), np.zeros((1, 2))).tolist()
+    [1.0, 25.0]
+    """
+    squares = (embeddings**2).sum(1, keepdims=True) + (centres**2).sum(1)
+    return np.maximum(squares - 2 * embeddings @ centres.T, 0).min(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """A trained f with the centres of its classes."""
+
+    network: Network
+    centres: np.ndarray  # (C, d)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.centres)
+
+    def look(self, inputs: np.ndarray) -> Sight:
+        """Logits, entropy and distance of each item; embeddings are not kept, pools are large."""
+        logits = np.empty((len(inputs), self.n_classes), np.float32)
+        distance = np.empty(len(inputs), np.float32)
+        for rows, batch_logits, embeddings in in_batches(self.network, inputs, "f looks at items"):
+            logits[rows] = batch_logits.cpu().numpy()
+            distance[rows] = distance_to_centres(embeddings.cpu().numpy(), self.centres)
+        return Sight(logits, entropy(logits), distance)
+
+    def probabilities(self, inputs: np.ndarray) -> np.ndarray:
+        """f(x): (n, C) probabilities of the known classes."""
+        return softmax(self.look(inputs).logits, axis=1)
+
+
+def train_teacher(
+    known: Labelled,
+    settings: TeacherSettings,
+    augmentation: AugmentSettings,
+    *,
+    seed: int,
+    device: str,
+) -> Teacher:
+    """Minimise the cross-entropy over the labelled items (Eq. 1), then find the class centres."""
+    with torch_seed(seed, "teacher"):
+        network = Network(settings.network, known.inputs.shape[1:], known.n_classes)
+    network.fit_normalisation(known.inputs)
+    network.to(device)
+    labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
+    generator = torch.Generator(device).manual_seed(derive(seed, "teacher views"))
+    views = Views(network, "weak", augmentation, generator)
+
+    def loss_of(rows: np.ndarray) -> torch.Tensor:
+        batch = as_tensor(known.inputs[rows], device)
+        if settings.augment:
+            batch = views(batch)
+        return cross_entropy(network(batch), labels[rows]).mean()
+
+    train(
+        network,
+        shuffled(len(known), settings.training.batch_size, rng(seed, "teacher batches")),
+        loss_of,
+        settings.training,
+        n_steps=settings.training.n_steps(len(known)),
+        what="training f, the teacher",
+    )
+    embeddings = outputs(network, known.inputs, what="finding class centres").embeddings
+    return Teacher(network, class_centres(embeddings, known.labels))

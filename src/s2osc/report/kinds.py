@@ -1,0 +1,71 @@
+"""The kinds of answer in a pool, each known class and each unknown group, and how each is drawn."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from s2osc.types import Answer
+
+# Outlines in a square from -1 to 1, read by the page's swatches and by its map alike.
+SHAPES = {
+    "circle": "M-.9 0a.9 .9 0 1 0 1.8 0a.9 .9 0 1 0-1.8 0z",
+    "square": "M-.8-.8h1.6v1.6h-1.6z",
+    "triangle": "M0-1L1 .8H-1z",
+    "drop": "M0-1L.9 0A.9 .9 0 0 1-.9 0z",
+    "diamond": "M0-1.1L1.1 0L0 1.1L-1.1 0z",
+    "cross": "M-.4-1h.8v.6h.6v.8h-.6v.6h-.8v-.6h-.6v-.8h.6z",
+    "star": "M0-1.15L.3-.38L1.1-.36L.48 .14L.68 .93L0 .48L-.68 .93L-.48 .14L-1.1-.36L-.3-.38z",
+    "hourglass": "M-.95-1H.95L.3 0L.95 1H-.95L-.3 0z",
+}
+KNOWN_SHAPES = ("circle", "square", "triangle", "drop")
+GROUP_SHAPES = ("diamond", "cross", "star", "hourglass")
+N_KNOWN_COLOURS = 8  # --known-0 .. in report.css: cool hues, apart for colour-blind eyes too
+N_GROUP_COLOURS = 6  # --group-0 .. in report.css: warm hues
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One known class or one unknown group."""
+
+    index: int
+    name: str
+    is_known: bool
+    count: int
+    share: float  # of the pool
+    colour: str  # the name of a CSS variable
+    shape: str  # a key of SHAPES
+
+
+def kind_of_item(answer: Answer, n_classes: int) -> np.ndarray:
+    """The kind of each item: known classes come first, groups follow."""
+    return np.where(answer.is_unknown, n_classes + answer.groups, answer.labels).astype(int)
+
+
+def find_kinds(answer: Answer, classes: tuple[str, ...]) -> list[Kind]:
+    """Every known class, also those no item was given, then every unknown group.
+
+    >>> one = np.ones(3)
+    >>> answer = Answer(np.array([0, -1, -1]), one, one, np.array([-1, 0, 0]), one, one > 1)
+    >>> [(kind.name, kind.count, kind.shape) for kind in find_kinds(answer, ("cat", "dog"))]
+    [('cat', 1, 'circle'), ('dog', 0, 'circle'), ('Group 0', 2, 'diamond')]
+    """
+    n_groups = int(answer.groups.max()) + 1
+    counts = np.bincount(kind_of_item(answer, len(classes)), minlength=len(classes) + n_groups)
+    kinds = []
+    for index, count in enumerate(counts.tolist()):
+        is_known = index < len(classes)
+        place = index if is_known else index - len(classes)
+        n_colours = N_KNOWN_COLOURS if is_known else N_GROUP_COLOURS
+        shapes = KNOWN_SHAPES if is_known else GROUP_SHAPES
+        kinds.append(
+            Kind(
+                index=index,
+                name=classes[index] if is_known else f"Group {place}",
+                is_known=is_known,
+                count=count,
+                share=count / len(answer.labels),
+                colour=f"--{'known' if is_known else 'group'}-{place % n_colours}",
+                shape=shapes[place // n_colours % len(shapes)],
+            )
+        )
+    return kinds

@@ -1,0 +1,95 @@
+"""Place the items of a pool on a map: neighbours in the embedding are neighbours on the page."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from s2osc.progress import track
+from s2osc.seeding import derive, rng
+
+MAP_ITEMS = 3000
+FEWEST_FOR_TSNE = 20  # below it, neighbourhoods are too small to mean anything
+FEWEST_PER_KIND = 20
+N_COMPONENTS = 30
+EARLY_ITERATIONS, ITERATIONS, REPORT_EVERY = 100, 300, 10
+
+
+@dataclass(frozen=True)
+class PoolMap:
+    """Where some items of a pool are drawn."""
+
+    items: np.ndarray  # (m,) int: places in the pool, rising
+    points: np.ndarray  # (m, 2) float: the longer side runs from 0 to 1
+    method: str  # in words, for the caption
+
+
+def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
+    """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
+    items = sample_items(kinds, MAP_ITEMS, seed=seed)
+    reduced = _principal_components(embeddings[items])
+    if len(items) < FEWEST_FOR_TSNE:
+        return PoolMap(items, fit_to_page(reduced), "the first two principal components")
+    if not reduced.any():
+        return PoolMap(items, fit_to_page(reduced), "one point, as all embeddings are the same")
+    return PoolMap(items, fit_to_page(_tsne(reduced, seed=seed)), "t-SNE")
+
+
+def sample_items(kinds: np.ndarray, at_most: int, *, seed: int) -> np.ndarray:
+    """Draw items at random, with some of every kind however rare it is.
+
+    >>> kinds = np.array([0] * 99 + [1])
+    >>> 99 in sample_items(kinds, 10, seed=0)
+    True
+    """
+    order = rng(seed, "map").permutation(len(kinds))
+    assured = min(FEWEST_PER_KIND, max(1, at_most // len(np.unique(kinds))))
+    is_assured = np.zeros(len(kinds), dtype=bool)
+    for kind in np.unique(kinds):
+        is_assured[np.flatnonzero(kinds[order] == kind)[:assured]] = True
+    return np.sort(np.concatenate([order[is_assured], order[~is_assured]])[:at_most])
+
+
+def fit_to_page(points: np.ndarray) -> np.ndarray:
+    """Turn the widest direction level, for pages are wider than tall, and scale it to 0 .. 1."""
+    plane = np.zeros((len(points), 2))
+    plane[:, : points.shape[1]] = points[:, :2]
+    plane -= plane.mean(axis=0)
+    plane = plane @ np.linalg.svd(plane, full_matrices=False)[2].T if len(plane) > 1 else plane
+    plane -= plane.min(axis=0)
+    return plane / (plane.max() or 1.0)
+
+
+def _principal_components(embeddings: np.ndarray) -> np.ndarray:
+    """Embeddings in at most 30 dimensions; all zero where they do not differ."""
+    vectors = embeddings.astype(np.float64)
+    if len(vectors) == 1 or not np.ptp(vectors, axis=0).any():
+        return np.zeros((len(vectors), 2))
+    n_components = min(N_COMPONENTS, vectors.shape[1], len(vectors) - 1)
+    return np.asarray(PCA(n_components, svd_solver="full").fit_transform(vectors))
+
+
+def _tsne(vectors: np.ndarray, *, seed: int) -> np.ndarray:
+    from openTSNE import TSNE  # noqa: PLC0415  (slow to import, and small pools need none of it)
+
+    n_reports = (EARLY_ITERATIONS + ITERATIONS) // REPORT_EVERY
+    bar = track(range(n_reports), "drawing the map", total=n_reports)
+
+    def advance(*_: object) -> None:
+        next(bar, None)
+
+    reduce = TSNE(
+        perplexity=min(30, (len(vectors) - 1) / 3),
+        early_exaggeration_iter=EARLY_ITERATIONS,
+        n_iter=ITERATIONS,
+        neighbors="exact",
+        negative_gradient_method="bh",
+        n_jobs=1,
+        random_state=derive(seed, "t-SNE"),
+        callbacks=advance,
+        callbacks_every_iters=REPORT_EVERY,
+    )
+    points = np.asarray(reduce.fit(vectors))
+    for _ in bar:
+        pass
+    return points

@@ -1,0 +1,211 @@
+"""Write one answer as a page: a single file that opens anywhere and asks the network for nothing."""
+
+import base64
+import hashlib
+from collections.abc import Sized
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from s2osc.errors import DataError, OutputError
+from s2osc.report import words
+from s2osc.report.galleries import least_sure, most_distinct, typical
+from s2osc.report.histogram import distribution
+from s2osc.report.kinds import SHAPES, Kind, find_kinds, kind_of_item
+from s2osc.report.layout import PoolMap, draw_map
+from s2osc.report.pictures import SpriteSheet, is_small, make_sprites, picture_uri
+from s2osc.types import Answer
+
+MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carries
+
+
+@dataclass(frozen=True)
+class ReportInputs:
+    """Everything the page shows.
+
+    ``summary`` is shown as it is. Four of its keys have a place of their own, all optional:
+
+    - ``metrics``: name to number, shown at the top;
+    - ``warnings`` and ``notes``: a text or a list of texts, shown at the top;
+    - ``seconds``: step to seconds, shown with bars.
+
+    Every other mapping (``counts``, ``settings``, ``versions``) becomes a table under Details,
+    nested ones with dotted names, and every other value a row of the table "Run".
+    """
+
+    title: str
+    answer: Answer  # for the n items of the pool
+    classes: tuple[str, ...]  # the name of each known class
+    names: list[str]  # (n,) one per item
+    embeddings: np.ndarray  # (n, d) float: what the map is drawn from
+    images: np.ndarray | None  # (n, H, W[, 3]) uint8, None for vectors
+    summary: dict[str, Any]
+    truth: list[str] | None  # (n,) class name of each item, where the pool came with it
+
+    def __post_init__(self) -> None:
+        n = len(self.answer.labels)
+        if n == 0:
+            raise DataError("the pool holds no items; a report needs at least one")
+        parts: dict[str, Sized | None] = {
+            "names": self.names,
+            "embeddings": self.embeddings,
+            "images": self.images,
+            "true classes": self.truth,
+        }
+        for what, values in parts.items():
+            if values is not None and len(values) != n:
+                raise DataError(
+                    f"{n} answers came with {len(values)} {what}; give exactly one per item"
+                )
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        return find_kinds(self.answer, self.classes)
+
+    @cached_property
+    def kind_of_item(self) -> np.ndarray:
+        return kind_of_item(self.answer, len(self.classes))
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One item of a gallery."""
+
+    place: int  # of the item in the page's data
+    kind: Kind
+    name: str
+    number: str
+    picture: str | None  # a data URI
+
+
+def write_report(path: Path, inputs: ReportInputs, *, seed: int) -> None:
+    """Write the page for one answer to ``path``. The same inputs and seed give the same bytes."""
+    page = render(inputs, seed=seed)
+    try:
+        # A file name may hold bytes that are no text; the page must open all the same.
+        path.write_bytes(page.encode("utf-8", errors="replace"))
+    except OSError as error:
+        raise OutputError(
+            f"cannot write the report to {path} ({error.strerror}); "
+            "give a path in a folder you may write to"
+        ) from error
+
+
+def render(inputs: ReportInputs, *, seed: int) -> str:
+    """The page as text."""
+    answer, images, summary = inputs.answer, inputs.images, inputs.summary
+    pool_map = draw_map(inputs.embeddings, inputs.kind_of_item, seed=seed)
+    sprites = make_sprites(images[pool_map.items]) if images is not None else None
+    distinct, unsure = most_distinct(answer), least_sure(answer)
+    by_group = typical(answer, inputs.embeddings)
+    # The map's items come first in the page's data, then those that only a gallery shows.
+    extra = np.setdiff1d(np.concatenate([distinct, unsure, *by_group]), pool_map.items)
+    items = np.concatenate([pool_map.items, extra])
+    script = _asset("report.js")
+    return _template().render(
+        title=inputs.title,
+        headline=words.headline(answer),
+        numbers=words.key_numbers(answer),
+        metrics=words.metric_numbers(summary),
+        warnings=words.texts(summary.get("warnings")),
+        notes=words.texts(summary.get("notes")),
+        known=[kind for kind in inputs.kinds if kind.is_known],
+        groups=[kind for kind in inputs.kinds if not kind.is_known],
+        most=max(kind.count for kind in inputs.kinds),
+        n=len(items),
+        n_pool=len(inputs.names),
+        map=pool_map,
+        sprites=sprites,
+        is_crisp=images is not None and is_small(images[0]),
+        compositions=_compositions(inputs),
+        distinct=_tiles(inputs, distinct, items, "w", answer.distinctness),
+        unsure=_tiles(inputs, unsure, items, "conf.", answer.confidence),
+        typical=[_tiles(inputs, chosen, items, "w", answer.distinctness) for chosen in by_group],
+        distribution=distribution(answer),
+        steps=words.steps(summary),
+        tables=words.tables(summary),
+        shapes=SHAPES,
+        data=page_data(inputs, pool_map, items, sprites),
+        style=Markup(_asset("report.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def page_data(
+    inputs: ReportInputs, pool_map: PoolMap, items: np.ndarray, sprites: SpriteSheet | None
+) -> dict[str, Any]:
+    """What the page's script draws from."""
+    answer, truth = inputs.answer, inputs.truth
+    points = np.round(pool_map.points * MAP_UNITS).astype(int)
+    return {
+        "kinds": [
+            {
+                "name": kind.name,
+                "known": kind.is_known,
+                "count": kind.count,
+                "colour": kind.colour,
+                "shape": kind.shape,
+            }
+            for kind in inputs.kinds
+        ],
+        "shapes": SHAPES,
+        "x": points[:, 0].tolist(),
+        "y": points[:, 1].tolist(),
+        "sprite": {"width": sprites.width, "height": sprites.height, "columns": sprites.columns}
+        if sprites
+        else None,
+        "name": [inputs.names[item] for item in items],
+        "kind": inputs.kind_of_item[items].tolist(),
+        "confidence": _rounded(answer.confidence[items]),
+        "score": _rounded(answer.unknown_score[items]),
+        "w": _rounded(answer.distinctness[items]),
+        "filtered": answer.filtered[items].astype(int).tolist(),
+        "truth": [truth[item] for item in items] if truth is not None else None,
+    }
+
+
+def _compositions(inputs: ReportInputs) -> list[words.Composition]:
+    if inputs.truth is None:
+        return []
+    return words.compositions(inputs.kinds, inputs.kind_of_item, inputs.truth)
+
+
+def _tiles(
+    inputs: ReportInputs, chosen: np.ndarray, items: np.ndarray, what: str, values: np.ndarray
+) -> list[Tile]:
+    places = {int(item): place for place, item in enumerate(items)}
+    return [
+        Tile(
+            place=places[item],
+            kind=inputs.kinds[inputs.kind_of_item[item]],
+            name=inputs.names[item],
+            number=f"{what} {words.short_number(float(values[item]))}",
+            picture=picture_uri(inputs.images[item]) if inputs.images is not None else None,
+        )
+        for item in chosen.tolist()
+    ]
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    """Numbers in few digits; JSON has no word for those that are not finite."""
+    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values.tolist()]
+
+
+def _template() -> Any:
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["percent"] = words.percent
+    environment.filters["plural"] = words.plural
+    return environment.from_string(_asset("report.html"))
+
+
+def _asset(name: str) -> str:
+    return files("s2osc.report").joinpath(name).read_text(encoding="utf-8")

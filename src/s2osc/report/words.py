@@ -1,0 +1,216 @@
+"""Put an answer and the record of its run into words and rows."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from s2osc.report.kinds import Kind
+from s2osc.types import Answer
+
+PARTS_SHOWN = 3  # true classes named for each kind of answer
+PLACED_KEYS = ("metrics", "notes", "warnings", "seconds")  # shown elsewhere than in tables
+INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """A number that says much about the answer."""
+
+    value: str
+    name: str
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The items of one kind that share a true class."""
+
+    name: str
+    share: float
+    is_match: bool
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What the items given one answer truly are."""
+
+    kind: Kind
+    parts: list[Part]  # largest first; the last may be all others
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a name and a value."""
+
+    title: str
+    rows: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How long one step of the run took."""
+
+    name: str
+    seconds: float
+    share: float  # of the longest step
+
+
+def headline(answer: Answer) -> tuple[str, str]:
+    """The answer in one sentence: the number to stress, and the words after it."""
+    n, n_unknown = len(answer.labels), int(answer.is_unknown.sum())
+    if n_unknown == 0 and n == 1:
+        return "1", " item, and it belongs to a known class"
+    if n_unknown == 0:
+        return "0", f" of {n:,} items are unknown: each belongs to a known class"
+    verb = "belongs" if n_unknown == 1 else "belong"
+    groups = plural(int(answer.groups.max()) + 1, "group")
+    return f"{n_unknown:,}", f" of {plural(n, 'item')} {verb} to no known class, in {groups}"
+
+
+def key_numbers(answer: Answer) -> list[KeyNumber]:
+    """The answer in a few numbers."""
+    n, n_unknown = len(answer.labels), int(answer.is_unknown.sum())
+    n_classes = len(np.unique(answer.labels[~answer.is_unknown]))
+    n_groups = int(answer.groups.max()) + 1
+    known_share, unknown_share = percent((n - n_unknown) / n), percent(n_unknown / n)
+    return [
+        KeyNumber(f"{n:,}", "In the pool"),
+        KeyNumber(f"{n - n_unknown:,}", "Known", f"{known_share} in {plural(n_classes, 'class')}"),
+        KeyNumber(f"{n_unknown:,}", "Unknown", f"{unknown_share} in {plural(n_groups, 'group')}"),
+        KeyNumber(f"{int(answer.filtered.sum()):,}", "Distinct unknowns", "set apart at the start"),
+        KeyNumber(f"{np.median(answer.confidence):.3f}", "Median confidence"),
+    ]
+
+
+def compositions(
+    kinds: list[Kind], kind_of_item: np.ndarray, truth: list[str]
+) -> list[Composition]:
+    """The true classes behind each answer that was given."""
+    found = []
+    for kind in kinds:
+        if not kind.count:
+            continue
+        counts = Counter(truth[item] for item in np.flatnonzero(kind_of_item == kind.index))
+        common = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:PARTS_SHOWN]
+        # A group has no name to match: its largest true class is what it found.
+        match = kind.name if kind.is_known else common[0][0]
+        parts = [Part(name, count / kind.count, name == match) for name, count in common]
+        if len(counts) > PARTS_SHOWN:
+            rest = 1 - sum(part.share for part in parts)
+            parts.append(Part(f"{len(counts) - PARTS_SHOWN} more", rest, is_match=False))
+        found.append(Composition(kind, parts))
+    return found
+
+
+def metric_numbers(summary: dict[str, Any]) -> list[KeyNumber]:
+    """The metrics that are one number each."""
+    metrics = summary.get("metrics") or {}
+    return [
+        KeyNumber(f"{value:.3f}" if isinstance(value, float) else format_value(value), spell(name))
+        for name, value in metrics.items()
+        if isinstance(value, int | float)
+    ]
+
+
+def texts(value: str | list[str] | None) -> list[str]:
+    """One text, several or none, as a list."""
+    return [value] if isinstance(value, str) else list(value or [])
+
+
+def steps(summary: dict[str, Any]) -> list[Step]:
+    """The steps of the run in the order they ran."""
+    seconds = summary.get("seconds") or {}
+    longest = max(seconds.values(), default=0) or 1
+    return [Step(spell(name), value, value / longest) for name, value in seconds.items()]
+
+
+def tables(summary: dict[str, Any]) -> list[Table]:
+    """The rest of the summary: a table per mapping, and one of single values."""
+    found, single = [], []
+    for key, value in summary.items():
+        if key in PLACED_KEYS:
+            continue
+        if isinstance(value, dict):
+            found.append(Table(spell(key), flatten(value)))
+        else:
+            single.append((spell(key), format_value(value)))
+    nested = {k: v for k, v in (summary.get("metrics") or {}).items() if isinstance(v, dict)}
+    if nested:
+        found.append(Table("Metrics in detail", flatten(nested)))
+    return [Table("Run", single), *found] if single else found
+
+
+def flatten(mapping: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Rows of a nested mapping.
+
+    >>> flatten({"teacher": {"epochs": 3, "augment": True}, "fraction": 0.1})
+    [('teacher.epochs', '3'), ('teacher.augment', 'yes'), ('fraction', '0.1')]
+    """
+    rows = []
+    for key, value in mapping.items():
+        name = f"{prefix}{key}"
+        rows += flatten(value, f"{name}.") if isinstance(value, dict) else []
+        rows += [(name, format_value(value))] if not isinstance(value, dict) else []
+    return rows
+
+
+def format_value(value: object) -> str:
+    """A value as a person would write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(format_value(part) for part in value) or "none"
+    return str(value)
+
+
+def spell(name: str) -> str:
+    """A key as a heading.
+
+    >>> spell("weighted_f1"), spell("accuracy"), spell("f_out")
+    ('Weighted F1', 'Accuracy', 'F_out')
+    """
+    if name == "f_out":
+        return "F_out"
+    words = " ".join(INITIALS.get(word, word) for word in name.split("_"))
+    return words[:1].upper() + words[1:]
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "group"), plural(2000, "item"), plural(2, "class")
+    ('1 group', '2,000 items', '2 classes')
+    """
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def percent(share: float) -> str:
+    """A share for people: never 0% of something, never 100% of not all.
+
+    >>> percent(0.0), percent(0.0004), percent(0.123), percent(0.99999)
+    ('0%', '<0.1%', '12.3%', '>99.9%')
+    """
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if share < 0.001:
+        return "<0.1%"
+    return ">99.9%" if share > 0.999 else f"{share:.1%}"
+
+
+def short_number(value: float) -> str:
+    """A score in few digits.
+
+    >>> short_number(0.98765), short_number(12345.6), short_number(float("inf"))
+    ('0.988', '12,346', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
