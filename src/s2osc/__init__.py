@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["S2OSC", "UNKNOWN"]
+from s2osc.version import __version__
+
+__all__ = ["S2OSC", "UNKNOWN", "__version__"]
 
 if TYPE_CHECKING:
     from s2osc.estimator import S2OSC

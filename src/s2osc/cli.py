@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2osc import __version__
 from s2osc.errors import S2OSCError, SettingsError
+from s2osc.version import __version__
 
 if TYPE_CHECKING:
     from s2osc.jobs import Finding, Run
@@ -20,7 +20,7 @@ EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 2 for anything the user can mend, 130 for Ctrl-C."""
+    """Run one command; return 0, 2 for anything the user can mend, or 130 after Ctrl-C."""
     options = build_parser().parse_args(arguments)
     try:
         options.command(options)
@@ -136,7 +136,9 @@ def _add_bench(commands: Any) -> None:
     reporting.add_argument("experiment", nargs="*", help="default: all that have records")
     reporting.add_argument("--into", type=Path, help="a Markdown file with marks for each table")
     for action in (running, reporting):
-        action.add_argument("--results", type=Path, default=Path("results"), help="where records lie")
+        action.add_argument(
+            "--results", type=Path, default=Path("results"), help="where records lie"
+        )
         _add_folder(action)
 
 
@@ -314,7 +316,9 @@ def _show_finding(finding: "Finding", out: Path) -> None:
     console.print(table)
     if "metrics" in summary:
         figures = summary["metrics"]
-        told = [f"{name} {figures[name]:.3f}" for name in ("accuracy", "f1", "f_out") if name in figures]
+        told = [
+            f"{name} {figures[name]:.3f}" for name in ("accuracy", "f1", "f_out") if name in figures
+        ]
         console.print(f"Against the truth the pool came with: {', '.join(told)}")
     console.print(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:", highlight=False)
     for name, what in (

@@ -198,7 +198,7 @@ def _without_missing(y: Any) -> Any:
     """Missing values among string labels (None, NaN) as the empty string."""
     y = y if y is None else np.asarray(y)
     if y is not None and y.dtype == object and any(isinstance(value, str) for value in y.flat):
-        missing = [value is None or value != value for value in y.flat]
+        missing = [value is None or isinstance(value, float) for value in y.flat]
         y = np.where(np.reshape(missing, y.shape), POOL_TEXT, y)
     return y
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from s2osc import __version__
 from s2osc.bench.metrics import evaluate, matched_accuracy
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
@@ -37,6 +36,7 @@ from s2osc.report.page import ReportInputs, write_report
 from s2osc.seeding import rng
 from s2osc.staging import check_file_target, check_target, staged_file, staged_folder
 from s2osc.types import UNKNOWN, Answer, Labelled
+from s2osc.version import __version__
 
 LIBRARIES = ("numpy", "scikit-learn", "torch")
 DEMO_KNOWN, DEMO_UNKNOWN = range(6), (6, 7)
@@ -209,9 +209,7 @@ def judge(
     names = np.array(truth_names)[has_truth]
     label_of = {name: label for label, name in enumerate(classes)}
     truth = np.array([label_of.get(name, UNKNOWN) for name in names])
-    part = replace(
-        answer, **{field: values[has_truth] for field, values in vars(answer).items()}
-    )
+    part = replace(answer, **{field: values[has_truth] for field, values in vars(answer).items()})
     figures = evaluate(truth, part)
     of_unknown = truth == UNKNOWN
     if of_unknown.any():

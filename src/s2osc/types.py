@@ -30,7 +30,8 @@ def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
             )
         if inputs.ndim == 4 and inputs.shape[3] != 3:
             raise DataError(
-                f"{what} holds images with {inputs.shape[3]} channels; give N x H x W or N x H x W x 3"
+                f"{what} holds images with {inputs.shape[3]} channels; "
+                "give N x H x W or N x H x W x 3"
             )
         return inputs
     if inputs.ndim != 2:

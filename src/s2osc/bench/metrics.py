@@ -66,7 +66,7 @@ def matched_accuracy(truth_classes: np.ndarray, groups: np.ndarray) -> float:
 
 
 def evaluate(truth: np.ndarray, predictions: Predictions) -> dict[str, float]:
-    """Every figure of the main table. Figures that need both kinds of items are left out without."""
+    """Every figure of the main table; those that need items the truth has not are left out."""
     labels = predictions.labels
     is_known = truth != UNKNOWN
     figures = weighted_scores(truth, labels)

@@ -68,7 +68,7 @@ class Network(nn.Module):
         self.register_buffer("mean", torch.zeros(stats_shape))
         self.register_buffer("scale", torch.ones(stats_shape))
         # Convolutions on a CPU are about a third faster in this layout.
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def embed(self, inputs: Tensor) -> Tensor:
         """The layer before the classifier, e(x)."""

@@ -15,7 +15,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from s2osc import __version__
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network, NetworkSettings
 from s2osc.pipeline.clusters import Grouping
@@ -23,6 +22,7 @@ from s2osc.pipeline.filtering import FilterSettings, Units
 from s2osc.pipeline.method import OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
+from s2osc.version import __version__
 
 FORMAT = 1
 DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
@@ -120,7 +120,7 @@ def _assemble(
 ) -> SavedModel:
     networks = {}
     for role, said in description["networks"].items():
-        sizes = {
+        sizes: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in said["settings"].items()
         }

@@ -118,7 +118,6 @@ def render(inputs: ReportInputs, *, seed: int) -> str:
         known=[kind for kind in inputs.kinds if kind.is_known],
         groups=[kind for kind in inputs.kinds if not kind.is_known],
         most=max(kind.count for kind in inputs.kinds),
-        n=len(items),
         n_pool=len(inputs.names),
         map=pool_map,
         sprites=sprites,

@@ -59,16 +59,18 @@
   // The map
 
   function position(i) {
-    const margin = 26;
-    const width = size.width - 2 * margin, height = size.height - 2 * margin;
-    const scale = Math.min(width / (extent[0] || 1), height / (extent[1] || 1));
-    const x = margin + (width - extent[0] * scale) / 2 + data.x[i] * scale;
-    const y = margin + (height - extent[1] * scale) / 2 + data.y[i] * scale;
-    return [x * view.zoom + view.x, y * view.zoom + view.y];
+    const margin = size.width < 500 ? 12 : 24, lengths = [size.width, size.height];
+    const scales = lengths.map((length, axis) => (length - 2 * margin) / (extent[axis] || 1));
+    return [data.x, data.y].map((values, axis) => {
+      // Axes have no meaning here, so one may be stretched a little to fill the page.
+      const scale = Math.min(scales[axis], 1.35 * Math.min(...scales));
+      const start = (lengths[axis] - extent[axis] * scale) / 2;
+      return (start + values[i] * scale) * view.zoom + (axis ? view.y : view.x);
+    });
   }
 
   function radius() {
-    const base = Math.max(2.3, Math.min(7, 0.13 * Math.sqrt(size.width * size.height / n)));
+    const base = Math.max(1.7, Math.min(7, 0.17 * Math.sqrt(size.width * size.height / n)));
     return base * Math.sqrt(view.zoom);
   }
 
@@ -138,7 +140,9 @@
     for (const k of kinds) {
       const members = places.filter((i) => data.kind[i] === k && isActive(i)).map(position);
       if (!members.length) continue;
-      const [x, y] = heart(members), text = shorten(data.kinds[k].name, 20);
+      const text = shorten(data.kinds[k].name, 20);
+      let [x, y] = heart(members);
+      if (n < 100) y -= radius() + 14;
       const half = context.measureText(text).width / 2 + 4;
       const box = [x - half, y - 10, x + half, y + 10];
       const isInside = box[0] > 0 && box[2] < size.width && box[1] > 0 && box[3] < size.height;
@@ -180,7 +184,7 @@
     const kind = data.kinds[data.kind[i]];
     const facts = [["Confidence", number(data.confidence[i])], ["Unknown score", number(data.score[i])], ["w", number(data.w[i])]];
     if (data.truth) facts.push(["Truth", data.truth[i]]);
-    if (data.filtered[i]) facts.push(["D_out", "set apart as distinct"]);
+    if (data.filtered[i]) facts.push(["D_out", "yes"]);
     find(".item-name", target).textContent = data.name[i];
     find(".item-kind", target).replaceChildren(swatch(kind), (kind.known ? "" : "Unknown, ") + kind.name);
     find("dl", target).replaceChildren(...facts.flatMap(([term, text]) => [element("dt", term), element("dd", text)]));

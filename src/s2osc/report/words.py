@@ -75,11 +75,12 @@ def key_numbers(answer: Answer) -> list[KeyNumber]:
     n, n_unknown = len(answer.labels), int(answer.is_unknown.sum())
     n_classes = len(np.unique(answer.labels[~answer.is_unknown]))
     n_groups = int(answer.groups.max()) + 1
-    known_share, unknown_share = percent((n - n_unknown) / n), percent(n_unknown / n)
+    known = f"{percent((n - n_unknown) / n)} in {plural(n_classes, 'class')}"
+    unknown = f"{percent(n_unknown / n)} in {plural(n_groups, 'group')}"
     return [
         KeyNumber(f"{n:,}", "In the pool"),
-        KeyNumber(f"{n - n_unknown:,}", "Known", f"{known_share} in {plural(n_classes, 'class')}"),
-        KeyNumber(f"{n_unknown:,}", "Unknown", f"{unknown_share} in {plural(n_groups, 'group')}"),
+        KeyNumber(f"{n - n_unknown:,}", "Known", known if n_classes else ""),
+        KeyNumber(f"{n_unknown:,}", "Unknown", unknown if n_groups else ""),
         KeyNumber(f"{int(answer.filtered.sum()):,}", "Distinct unknowns", "set apart at the start"),
         KeyNumber(f"{np.median(answer.confidence):.3f}", "Median confidence"),
     ]
@@ -94,13 +95,14 @@ def compositions(
         if not kind.count:
             continue
         counts = Counter(truth[item] for item in np.flatnonzero(kind_of_item == kind.index))
-        common = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:PARTS_SHOWN]
+        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        n_named = PARTS_SHOWN if len(ranked) > PARTS_SHOWN + 1 else len(ranked)
         # A group has no name to match: its largest true class is what it found.
-        match = kind.name if kind.is_known else common[0][0]
-        parts = [Part(name, count / kind.count, name == match) for name, count in common]
-        if len(counts) > PARTS_SHOWN:
-            rest = 1 - sum(part.share for part in parts)
-            parts.append(Part(f"{len(counts) - PARTS_SHOWN} more", rest, is_match=False))
+        match = kind.name if kind.is_known else ranked[0][0]
+        parts = [Part(name, count / kind.count, name == match) for name, count in ranked[:n_named]]
+        if others := ranked[n_named:]:
+            share = sum(count for _, count in others) / kind.count
+            parts.append(Part(f"{len(others)} others", share, is_match=False))
         found.append(Composition(kind, parts))
     return found
 

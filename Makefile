@@ -1,0 +1,43 @@
+# Set-up happens on first use and again when the packages asked for change.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-slow check format benchmark setup clean
+
+demo: $(READY)  ## the main job on real handwritten digits
+	$(BIN)/s2osc demo --out demo-results --force
+
+test: $(READY)  ## all quick tests
+	@command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || \
+	  echo "no chromium: the browser tests of the report are left out"
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+check: $(READY)  ## format, lint, types, import directions, tests
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+format: $(READY)
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+benchmark: $(READY)  ## speed and memory, as ratios within one run
+	$(BIN)/python benchmarks/step_of_g.py
+	$(BIN)/python benchmarks/scoring.py
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo-results

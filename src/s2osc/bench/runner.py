@@ -1,0 +1,155 @@
+"""An experiment -> one JSON record per run. What is recorded is not run again.
+
+A record lies at ``results/<experiment>/<dataset>-p<partition>.json`` and holds everything a table
+needs: settings, seed, classes, versions, seconds per step, metrics. It is written whole after its
+run, so an interrupted experiment goes on where it stopped.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from s2osc.bench.metrics import evaluate, matched_accuracy
+from s2osc.data.datasets import Dataset, load_dataset
+from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol, split_dataset
+from s2osc.errors import DataError, SettingsError
+from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.settings import flatten
+from s2osc.progress import track
+from s2osc.types import UNKNOWN, Split
+from s2osc.version import __version__
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A protocol and the method that runs under it."""
+
+    title: str
+    protocol: Protocol
+    method: S2OSCMethod
+
+
+EXPERIMENTS = {
+    "released": Experiment(
+        "Released split: classes 0-4 known (4,000 items of each for training, 2,000 in the pool), "
+        "class 5 unknown (6,000 in the pool)",
+        RELEASED_SPLIT,
+        FAST,
+    ),
+    "single": Experiment(
+        "Random partitions: half of the classes known, one unknown, 33 % of the known data and "
+        "all of the unknown class in the pool",
+        SINGLE_UNKNOWN,
+        FAST,
+    ),
+}
+
+
+def run_experiment(
+    name: str,
+    datasets: Sequence[str],
+    partitions: Sequence[int],
+    results: Path,
+    *,
+    folder: Path | None = None,
+) -> list[Path]:
+    """Run every (data set, partition) that has no record yet; return the paths of all records."""
+    if name not in EXPERIMENTS:
+        raise SettingsError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
+    experiment, paths = EXPERIMENTS[name], []
+    loaded = {data: load_dataset(data, folder) for data in datasets}
+    runs = [(data, partition) for data in datasets for partition in partitions]
+    for data, partition in track(runs, f"experiment {name}", total=len(runs)):
+        method = for_dataset(experiment.method, loaded[data])
+        path = results / name / f"{data}-p{partition}.json"
+        if path.exists():
+            check_same_settings(path, method)
+        else:
+            write_record(path, run_once(experiment, method, loaded[data], partition, name))
+        paths.append(path)
+    return paths
+
+
+def for_dataset(method: S2OSCMethod, dataset: Dataset) -> S2OSCMethod:
+    """The method with flips where the data set allows them: a mirrored digit is no digit."""
+    return replace(method, augmentation=replace(method.augmentation, flip=dataset.flip))
+
+
+def run_once(
+    experiment: Experiment, method: S2OSCMethod, dataset: Dataset, seed: int, name: str
+) -> dict[str, Any]:
+    """One partition: split, fit, judge."""
+    split = split_dataset(dataset, experiment.protocol, seed)
+    solution = method.fit(split.known, split.pool, seed=seed)
+    return {
+        "experiment": name,
+        "dataset": dataset.name,
+        "seed": seed,
+        "known_classes": [dataset.classes[c] for c in split.known_classes],
+        "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
+        "n_training": len(split.known),
+        "n_pool": len(split.pool),
+        "metrics": judge(split, solution),
+        "seconds": solution.seconds,
+        "seconds_total": round(sum(solution.seconds.values()), 1),
+        "steps": solution.n_steps,
+        "settings": flatten(method),
+        "machine": {"threads": torch.get_num_threads(), "device": "cpu"},
+        "versions": {
+            "s2osc": __version__,
+            "python": platform.python_version(),
+            **{library: version(library) for library in ("numpy", "scikit-learn", "torch")},
+        },
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def judge(split: Split, solution: Solution) -> dict[str, float]:
+    """Metrics of the answer, and of the steps on the way to it: f's accuracy, D_out's purity."""
+    figures = evaluate(split.truth, solution.answer)
+    is_known = split.truth != UNKNOWN
+    of_f = solution.model.teacher.look(split.pool[is_known]).logits.argmax(1)
+    figures["teacher_known_accuracy"] = float(np.mean(of_f == split.truth[is_known]))
+    figures["purity_of_d_out"] = float(np.mean(~is_known[solution.partition.unknown]))
+    figures["n_groups"] = len(solution.model.grouping.centres)
+    figures["group_accuracy"] = matched_accuracy(
+        split.truth_classes[~is_known], solution.answer.groups[~is_known]
+    )
+    return {key: round(value, 5) for key, value in figures.items()}
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is not a record: {error}; remove it and run again") from error
+    return record
+
+
+def check_same_settings(path: Path, method: S2OSCMethod) -> None:
+    """Refuse to mix records of different settings in one table."""
+    recorded, now = read_record(path)["settings"], json.loads(json.dumps(flatten(method)))
+    if recorded != now:
+        different = [key for key in now if recorded.get(key) != now[key]]
+        raise DataError(
+            f"{path} was recorded with other settings ({', '.join(different) or 'fewer'}); "
+            "move the old records away or give another --results"
+        )

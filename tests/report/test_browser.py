@@ -1,0 +1,176 @@
+import shutil
+
+import numpy as np
+import pytest
+
+from s2osc.report.page import write_report
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if BROWSER is None:
+    pytest.skip("no chromium: browser tests left out", allow_module_level=True)
+playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: left out")
+
+LAPTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+OPTIONS = ["--no-sandbox", "--headless=new", "--disable-gpu", "--no-first-run"]
+OPTIONS += ["--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open the page of a pool; at the end, hold it to making no noise and no request."""
+    contexts, troubles, requests = [], [], []
+
+    def open_page(inputs, viewport=LAPTOP, scheme="light"):
+        path = tmp_path / "report.html"
+        write_report(path, inputs, seed=0)
+        context = browser.new_context(
+            viewport=viewport, color_scheme=scheme, has_touch=viewport is PHONE, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(5000)
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+
+
+def scene(page):
+    """The map as a person sees it."""
+    stage = page.locator("#map")
+    stage.evaluate("canvas => canvas.scrollIntoView({ block: 'center' })")
+    return stage.screenshot()
+
+
+def centre_of_map(page):
+    page.locator("#map").scroll_into_view_if_needed()
+    box = page.locator("#map").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+@pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_the_screen(pool, show, viewport, scheme):
+    classes = ("<script>alert(1)</script>", "a long name " * 5, "手写数字")
+    names = [f"{'deep/' * 20}{place}.png" for place in range(60)]
+    truth = ["a true class with a long name"] * 60
+    summary = {"settings": {"a_setting_without_any_space_" * 4: "value_" * 30}, "notes": "x" * 300}
+    page = show(
+        pool(classes=classes, names=names, truth=truth, summary=summary), viewport, scheme
+    )
+    page.locator("details").evaluate_all("parts => parts.forEach(part => { part.open = true })")
+    page.locator("[data-select='1']").click()
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= viewport["width"]
+
+
+def test_many_classes_and_groups_fit_a_phone(pool, show):
+    page = show(pool(n=200, n_classes=30, n_groups=20), PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.locator("[data-toggle]").count() == 50
+
+
+def test_pointing_at_an_item_shows_its_card(pool, show):
+    page = show(pool(n=1))
+    card = page.locator("#card")
+    assert card.is_hidden()
+    page.mouse.move(*centre_of_map(page))
+    assert card.is_visible()
+    assert "item-0000.png" in card.inner_text()
+    assert "class 0" in card.inner_text()
+    page.mouse.move(5, 5)
+    assert card.is_hidden()
+
+
+def test_pointing_at_either_of_two_items_shows_that_one(pool, show):
+    embeddings = np.array([[0.0, 0.0], [1.0, 0.0]], dtype=np.float32)
+    page = show(pool(n=2, embeddings=embeddings))
+    x, y = centre_of_map(page)
+    names = set()
+    for step in np.linspace(-1, 1, 33):
+        page.mouse.move(x + step * 352, y)
+        if page.locator("#card").is_visible():
+            names.add(page.locator("#card .item-name").inner_text())
+    assert names == {"item-0000.png", "item-0001.png"}
+
+
+def test_a_tap_shows_the_card_on_a_phone(pool, show):
+    page = show(pool(n=1), PHONE)
+    page.touchscreen.tap(*centre_of_map(page))
+    assert "item-0000.png" in page.locator("#card").inner_text()
+
+
+def test_arrow_keys_walk_through_the_items(pool, show):
+    page = show(pool(n=3))
+    page.locator("#map").focus()
+    seen = []
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        seen.append(page.locator("#card .item-name").inner_text())
+    assert sorted(seen) == ["item-0000.png", "item-0001.png", "item-0002.png"]
+
+
+def test_the_legend_hides_a_kind_and_brings_it_back(pool, show):
+    page = show(pool())
+    chip = page.locator("[data-toggle='0']")
+    before = scene(page)
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert scene(page) != before
+    chip.press("Enter")
+    assert chip.get_attribute("aria-pressed") == "true"
+    assert scene(page) == before
+
+
+def test_a_bar_shows_only_its_items_until_all_are_shown_again(pool, show):
+    page = show(pool())
+    before = scene(page)
+    n_tiles = page.locator("li[data-kind]:visible").count()
+    page.locator("[data-select='3']").click()
+    assert scene(page) != before
+    kinds = page.locator("li[data-kind]:visible").evaluate_all("all => all.map(t => t.dataset.kind)")
+    assert set(kinds) == {"3"}
+    assert "Only Group 0" in page.locator("#selection").inner_text()
+    page.get_by_role("button", name="Show all").click()
+    assert page.locator("#selection").is_hidden()
+    assert page.locator("li[data-kind]:visible").count() == n_tiles
+    assert scene(page) == before
+
+
+def test_the_map_can_be_coloured_zoomed_and_filled_with_pictures(pool, show):
+    page = show(pool())
+    scenes = [scene(page)]
+    for selector in ("[data-colour='w']", "[data-colour='confidence']", "#pictures", "[data-zoom='1.6']"):
+        page.locator(selector).click()
+        scenes.append(scene(page))
+    assert len(set(scenes)) == len(scenes)
+    for selector in ("[data-zoom='0']", "#pictures", "[data-colour='answer']"):
+        page.locator(selector).click()
+    assert scene(page) == scenes[0]
+
+
+@pytest.mark.parametrize("images", [True, False], ids=["images", "vectors"])
+def test_choosing_a_tile_opens_everything_about_its_item(pool, show, images):
+    page = show(pool() if images else pool(images=None))
+    tile = page.locator(".tile").first
+    tile.click()
+    dialog = page.locator("dialog")
+    assert tile.get_attribute("title") in dialog.inner_text()
+    assert dialog.locator("img").count() == int(images)
+    page.keyboard.press("Escape")
+    assert dialog.is_hidden()

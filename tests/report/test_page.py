@@ -1,0 +1,280 @@
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from s2osc.errors import DataError, OutputError
+from s2osc.report.page import write_report
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Page(HTMLParser):
+    """The parts of a page a browser would act on, and the text a person would read."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.references, self.scripts, self.words = [], [], [], []
+        self.open_tags = []
+        self.feed(html)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.open_tags.append(tag)
+        values = dict(attributes)
+        self.references += [v for k, v in attributes if k in ("src", "href", "action", "srcset")]
+        if tag == "script":
+            self.scripts.append((values.get("type"), ""))
+
+    def handle_endtag(self, tag):
+        while self.open_tags and self.open_tags.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        inside = self.open_tags[-1] if self.open_tags else ""
+        if inside == "script":
+            kind, text = self.scripts[-1]
+            self.scripts[-1] = (kind, text + data)
+        elif inside != "style":
+            self.words.append(data)
+
+    @property
+    def data(self):
+        return json.loads(next(text for kind, text in self.scripts if kind == "application/json"))
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(inputs, seed=0):
+        path = tmp_path / "report.html"
+        write_report(path, inputs, seed=seed)
+        return path.read_text(encoding="utf-8")
+
+    return write
+
+
+def test_the_page_refers_to_nothing_outside_itself(pool, written):
+    html = written(pool())
+    page = Page(html)
+    assert all(reference.startswith(("data:", "#")) for reference in page.references)
+    addresses = re.findall(r"(?:https?:)?//[\w.]+\.\w+[^\s'\"]*", re.sub(r"data:image/webp[^\"]*", "", html))
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+    assert "@import" not in html
+    assert "url(" not in html
+
+
+def test_the_same_inputs_and_seed_give_the_same_bytes(pool, tmp_path):
+    for name in ("a", "b"):
+        write_report(tmp_path / name, pool(), seed=3)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_another_seed_draws_another_sample_for_the_map(pool, written, monkeypatch):
+    monkeypatch.setattr("s2osc.report.layout.MAP_ITEMS", 15)
+    assert Page(written(pool(), seed=0)).data["name"] != Page(written(pool(), seed=1)).data["name"]
+
+
+def test_names_from_strangers_are_shown_and_never_run(pool, written):
+    inputs = pool(classes=(HOSTILE, "a" * 60, "手写数字"), title=f"{HOSTILE}&\"'")
+    inputs = replace(
+        inputs,
+        names=[f"{HOSTILE}\u2028]]>{{{{ 7 * 7 }}}}{place}" for place in range(60)],
+        truth=[HOSTILE] * 60,
+        summary={HOSTILE: HOSTILE, "notes": HOSTILE, "settings": {HOSTILE: {HOSTILE: 1}}},
+    )
+    html = written(inputs)
+    page = Page(html)
+    assert HOSTILE not in html
+    assert [kind for kind, _ in page.scripts] == ["application/json", None]
+    assert "alert" not in page.scripts[1][1]
+    assert page.data["kinds"][0]["name"] == HOSTILE
+    assert page.data["name"] == [inputs.names[place] for place in range(60)]
+    for shown in (HOSTILE, "a" * 60, "手写数字"):
+        assert shown in page.text
+
+
+def test_a_name_that_is_no_text_does_not_stop_the_page(pool, written):
+    names = ["broken-\udcff.png"] * 60
+    assert "broken-" in written(pool(names=names))
+
+
+def test_the_browser_is_told_to_run_only_the_script_that_was_written(pool, written):
+    page = Page(written(pool()))
+    policy = next(values["content"] for _, values in page.tags if "http-equiv" in values)
+    digest = hashlib.sha256(page.scripts[1][1].encode()).digest()
+    assert "default-src 'none'" in policy
+    assert policy.endswith(f"script-src 'sha256-{base64.b64encode(digest).decode()}'")
+
+
+@pytest.mark.parametrize(("n_classes", "n_groups"), [(3, 2), (30, 20), (1, 1)])
+def test_every_class_and_group_is_counted_and_on_the_map(pool, written, n_classes, n_groups):
+    inputs = pool(n=200, n_classes=n_classes, n_groups=n_groups)
+    page = Page(written(inputs))
+    rows = [values for tag, values in page.tags if "data-select" in values]
+    expected = [*inputs.classes, *(f"Group {group}" for group in range(n_groups))]
+    assert [row["title"] for row in rows] == expected
+    assert [kind["count"] for kind in page.data["kinds"]] == [
+        int((inputs.kind_of_item == kind).sum()) for kind in range(n_classes + n_groups)
+    ]
+    on_the_map = page.data["kind"][: len(page.data["x"])]
+    assert set(on_the_map) == set(range(n_classes + n_groups))
+
+
+def test_a_class_no_item_was_given_is_listed_with_none(pool, written):
+    inputs = pool(n_classes=2, classes=("class 0", "class 1", "never seen"), n_groups=0)
+    page = Page(written(inputs))
+    assert [kind["count"] for kind in page.data["kinds"]] == [30, 30, 0]
+    assert "never seen 0 0%" in page.text
+
+
+@pytest.mark.parametrize(
+    ("n", "n_classes", "n_groups", "headline"),
+    [
+        (60, 3, 2, "24 of 60 items belong to no known class, in 2 groups"),
+        (5000, 4, 1, "1,000 of 5,000 items belong to no known class, in 1 group"),
+        (5, 4, 1, "1 of 5 items belongs to no known class, in 1 group"),
+        (60, 3, 0, "0 of 60 items are unknown: each belongs to a known class"),
+        (1, 1, 0, "1 item, and it belongs to a known class"),
+    ],
+)
+def test_the_headline_says_the_answer_in_words(
+    pool, written, monkeypatch, n, n_classes, n_groups, headline
+):
+    monkeypatch.setattr("s2osc.report.layout.MAP_ITEMS", 100)
+    inputs = pool(n=n, n_classes=n_classes, n_groups=n_groups)
+    assert headline in Page(written(inputs)).text
+
+
+def test_a_pool_without_unknowns_says_so_in_every_section(pool, written):
+    text = Page(written(pool(n_groups=0))).text
+    assert "No item is unknown." in text
+    assert "No item was called unknown or set apart." in text
+    assert "No item was set apart as a distinct unknown" in text
+    assert "Typical of each group" not in text
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 19, 20, 21])
+def test_tiny_pools_are_drawn(pool, written, n):
+    page = Page(written(pool(n=n)))
+    assert len(page.data["x"]) == n
+    assert ("t-SNE of the embeddings" in page.text) == (n >= 20)
+
+
+def test_vectors_are_listed_by_name_without_pictures(pool, written):
+    page = Page(written(pool(images=None)))
+    assert not [values for tag, values in page.tags if tag == "img"]
+    assert page.data["sprite"] is None
+    assert "item-0004.png" in page.text
+
+
+def test_every_picture_has_a_text_in_its_place(pool, written):
+    pictures = [values for tag, values in Page(written(pool())).tags if tag == "img"]
+    tiles = [values for values in pictures if values.get("id") != "sprite"]
+    assert tiles
+    assert all(re.fullmatch(r"item-\d{4}.png, answered .+", tile["alt"]) for tile in tiles)
+
+
+def test_a_sample_of_a_large_pool_is_called_a_sample(pool, written, monkeypatch):
+    monkeypatch.setattr("s2osc.report.layout.MAP_ITEMS", 40)
+    assert "40 of 60 items shown" in Page(written(pool())).text
+    assert "All 40 items shown" in Page(written(pool(n=40))).text
+
+
+def test_galleries_show_the_most_distinct_the_least_sure_and_the_typical(pool, written):
+    inputs = pool(images=None)
+    page = Page(written(inputs))
+    tiles = [values["title"] for tag, values in page.tags if values.get("class") == "tile"]
+    answer = inputs.answer
+    unknown = np.flatnonzero(answer.is_unknown)
+    assert tiles[0] == inputs.names[unknown[np.argmax(answer.distinctness[unknown])]]
+    assert tiles[len(unknown)] == inputs.names[np.argmin(answer.confidence)]
+    members = np.flatnonzero(answer.groups == 0)
+    vectors = inputs.embeddings[members]
+    nearest = members[np.argmin(np.linalg.norm(vectors - vectors.mean(axis=0), axis=1))]
+    assert tiles[len(unknown) + 24] == inputs.names[nearest]
+
+
+def test_each_item_keeps_its_own_numbers_on_the_page(pool, written):
+    inputs = pool()
+    data = Page(written(inputs)).data
+    for place, name in enumerate(data["name"]):
+        item = inputs.names.index(name)
+        assert data["kind"][place] == inputs.kind_of_item[item]
+        assert data["w"][place] == pytest.approx(inputs.answer.distinctness[item], rel=1e-3)
+        assert data["score"][place] == pytest.approx(inputs.answer.unknown_score[item], rel=1e-3)
+        assert data["confidence"][place] == pytest.approx(inputs.answer.confidence[item], rel=1e-3)
+
+
+def test_truth_shows_what_each_answer_holds(pool, written):
+    inputs = pool()
+    truth = [inputs.kinds[kind].name for kind in inputs.kind_of_item]
+    truth[4] = truth[9] = truth[14] = "a new thing"
+    page = Page(written(replace(inputs, truth=truth, summary={"metrics": {"f_out": 0.75}})))
+    assert "Group 1 75.0% a new thing 25.0%" in page.text
+    assert "F_out 0.750" in page.text
+    assert page.data["truth"][4] == "a new thing"
+
+
+def test_the_summary_is_shown_whole(pool, written):
+    summary = {
+        "device": "cpu",
+        "settings": {"teacher": {"epochs": 20, "augment": True}},
+        "versions": {"numpy": "2.0.1"},
+        "seconds": {"teacher": 12.25, "student": 30},
+        "warnings": ["few labels"],
+        "notes": "a remark",
+        "metrics": {"accuracy": 0.9, "per_class": {"cat": 0.8}},
+    }
+    text = Page(written(pool(summary=summary))).text
+    for shown in (
+        "Device cpu", "teacher.epochs 20", "teacher.augment yes", "numpy 2.0.1", "Teacher 12.25",
+        "42.2 s in all", "Warning few labels", "Note a remark", "Accuracy 0.900", "per_class.cat 0.8",
+    ):  # fmt: skip
+        assert shown in text
+
+
+def test_numbers_that_are_not_finite_leave_the_page_readable(pool, written):
+    inputs = pool()
+    w = inputs.answer.distinctness.copy()
+    w[:2] = np.inf, np.nan
+    page = Page(written(replace(inputs, answer=replace(inputs.answer, distinctness=w))))
+    assert page.data["w"][:2] == [None, None]
+    assert "2 items without a finite w are left out." in page.text
+
+
+def test_a_pool_of_16000_images_fits_in_four_megabytes(pool, tmp_path, monkeypatch):
+    monkeypatch.setattr("s2osc.report.layout.ITERATIONS", 0)
+    monkeypatch.setattr("s2osc.report.layout.EARLY_ITERATIONS", 10)
+    random = np.random.default_rng(0)
+    # Noise at one pixel in five packs about as badly as photographs of clothes.
+    images = random.integers(0, 255, (16_000, 28, 28), dtype=np.uint8)
+    images *= random.random(images.shape) < 0.2
+    path = tmp_path / "report.html"
+    write_report(path, pool(n=16_000, images=images), seed=0)
+    assert path.stat().st_size < 4_000_000
+
+
+@pytest.mark.parametrize("shape", [(60, 300, 20, 3), (60, 64, 64), (60, 1, 500), (60, 8, 8, 3)])
+def test_images_of_any_shape_are_carried(pool, written, shape):
+    images = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
+    sprite = Page(written(pool(images=images))).data["sprite"]
+    assert 0 < sprite["width"] <= 48
+    assert 0 < sprite["height"] <= 48
+
+
+def test_what_does_not_match_the_answers_is_refused(pool):
+    with pytest.raises(DataError, match="60 answers came with 3 names"):
+        pool(names=["a", "b", "c"])
+    with pytest.raises(DataError, match="no items"):
+        pool(n=0)
+
+
+def test_a_page_that_cannot_be_written_says_where(pool, tmp_path):
+    with pytest.raises(OutputError, match="cannot write the report to .*missing"):
+        write_report(tmp_path / "missing" / "report.html", pool(), seed=0)
