@@ -4,6 +4,7 @@ torch and everything that imports it load inside the commands, so that ``--help`
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -22,13 +23,17 @@ EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, 2 for anything the user can mend, or 130 after Ctrl-C."""
     options = build_parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A class may be called what the terminal cannot show; that must not end a run.
+        sys.stdout.reconfigure(errors="replace")
     try:
         options.command(options)
     except S2OSCError as error:
-        print(f"s2osc: {error}", file=sys.stderr)
+        # A library's own message, or a file's name, may have several lines.
+        print("s2osc:", *str(error).splitlines(), file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
-        print("s2osc: interrupted; nothing was written", file=sys.stderr)
+        print("s2osc: interrupted; no half-written results are left", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -161,7 +166,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    parser.add_argument("--k", help="items taken as distinct unknowns (default: 300)")
+    parser.add_argument("--k", help="items taken as distinct unknowns (default: 300, or what fits)")
     parser.add_argument("--unknown", choices=("one", "many"), help="one or several unknown classes")
     parser.add_argument("--groups", help="number of groups of unknown items (default: chosen)")
     parser.add_argument(
@@ -229,7 +234,7 @@ def predict(options: argparse.Namespace) -> None:
     from s2osc.progress import shown
 
     with shown():
-        answer = predict_files(
+        answer, notes = predict_files(
             options.model,
             options.items,
             options.out,
@@ -237,19 +242,19 @@ def predict(options: argparse.Namespace) -> None:
             max_megapixels=options.max_megapixels,
             force=options.force,
         )
+    for note in notes:
+        print(f"Note: {note}")
     n_unknown = int(answer.is_unknown.sum())
     print(f"{len(answer.labels):,} items, {n_unknown:,} of them unknown: {options.out}")
 
 
 def list_settings(options: argparse.Namespace) -> None:
-    from s2osc.nets.training import resolve_device
-    from s2osc.pipeline.presets import build_method, choose_preset
+    from s2osc.jobs import make_plan
     from s2osc.pipeline.settings import flatten
 
-    run = _run_of(options)
-    preset = choose_preset(run.preset, resolve_device(run.device))
-    print(f"preset {preset}")
-    for name, value in flatten(build_method(preset, run.changes)).items():
+    plan = make_plan(_run_of(options))
+    print(f"preset {plan.preset}")
+    for name, value in flatten(plan.method).items():
         print(f"  {name:<34} {value}")
 
 
@@ -299,13 +304,11 @@ def _show_finding(finding: "Finding", out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    # Names of classes and folders are shown as they are, and never broken over lines.
+    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
     counts, summary = finding.summary["counts"], finding.summary
     for warning in summary["warnings"]:
-        console.print(f"Note: {warning}", style="yellow", markup=False)
-    if summary["items"]["skipped"]:
-        n_skipped = summary["items"]["skipped"]
-        console.print(f"Note: {n_skipped} items skipped, see skipped.csv", style="yellow")
+        console.print(f"Note: {warning}", style="yellow")
     table = Table(title=f"{summary['items']['pool']:,} items in the pool")
     table.add_column("answer")
     table.add_column("items", justify="right")
@@ -320,11 +323,11 @@ def _show_finding(finding: "Finding", out: Path) -> None:
             f"{name} {figures[name]:.3f}" for name in ("accuracy", "f1", "f_out") if name in figures
         ]
         console.print(f"Against the truth the pool came with: {', '.join(told)}")
-    console.print(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:", highlight=False)
+    console.print(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:")
     for name, what in (
         ("report.html", "the page to look at"),
         ("predictions.csv", "one row per item (also predictions.parquet)"),
         ("summary.json", "counts, settings, seconds, metrics"),
         ("model/", "for `s2osc predict`"),
     ):
-        console.print(f"  {name:<18} {what}", highlight=False)
+        console.print(f"  {name:<18} {what}")

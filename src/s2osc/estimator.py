@@ -23,6 +23,8 @@ POOL = -1
 """Marks a row of the pool among numeric labels, and an unknown item in the answer."""
 POOL_TEXT, UNKNOWN_TEXT = "", "unknown"
 """The same among string labels: a row of the pool is empty, an unknown item is called so."""
+MISSING = ("None", "nan", "<NA>")
+"""How None, NaN and the NA of data frames print: they are empty, too."""
 
 
 class S2OSC(ClassifierMixin, BaseEstimator):
@@ -40,8 +42,9 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     unknown : "one" or "many"
         The student learns the known classes and one unknown one; or, for several unknown
         classes, known against unknown, and the teacher sub-divides the known.
-    k : int
-        Items taken as distinct unknowns, and labelled items of each class the student sees.
+    k : int or None
+        Items taken as distinct unknowns, and labelled items of each class the student sees;
+        None is 300, or as many as a small pool allows.
     n_groups : int or None
         Groups among the unknown items; None chooses.
     flip : bool or None
@@ -49,9 +52,10 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     settings : mapping or None
         Any other hyper-parameter by name, such as ``{"student.tau": 0.9}``.
     random_state : int, RandomState or None
+        None draws a new seed for every fit, and leaves numpy's global state as it was.
     device : "auto", "cpu" or "cuda"
     verbose : bool
-        Show progress bars.
+        Show progress bars on a terminal.
 
     Attributes
     ----------
@@ -63,6 +67,10 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     model_ : the fitted model.
 
     Without a row of the pool there is nothing unknown to learn: the teacher answers alone.
+
+    Of scikit-learn's checks of an estimator, one cannot pass: ``check_classifiers_classes`` takes
+    -1 for a class, which here marks the pool, as it does in scikit-learn's semi-supervised
+    classifiers.
     """
 
     def __init__(
@@ -70,7 +78,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         *,
         preset: str = "auto",
         unknown: str = "one",
-        k: int = 300,
+        k: int | None = None,
         n_groups: int | None = None,
         flip: bool | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -96,13 +104,13 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the known classes and the pool's unknown ones, and answer for the pool."""
         y = _without_missing(y)
-        X, y = validate_data(self, X, y, dtype=None, allow_nd=True)
+        X, y = validate_data(self, X, y, dtype=None, allow_nd=True, ensure_all_finite=False)
         check_classification_targets(y)
-        X = check_inputs(_as_inputs(X), "X")
+        X = _as_inputs(X)
         self.input_shape_ = X.shape[1:]
         in_pool = y == (POOL_TEXT if y.dtype.kind in "UO" else POOL)
         self.known_classes_, labels = np.unique(y[~in_pool], return_inverse=True)
-        _check_classes(self.known_classes_, labels, len(y))
+        _check_classes(self.known_classes_.tolist(), np.bincount(labels), len(y))
 
         device = resolve_device(self.device)
         method = build_method(choose_preset(self.preset, device), self._changes())
@@ -127,10 +135,16 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """A known class, or the mark of an unknown item, for every row."""
-        return self._names(self.model_.predict(self._check(X)).labels)
+        inputs = self._check(X)
+        return self._names(self.model_.predict(inputs).labels)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """One column per entry of ``classes_``."""
+        """One column per entry of ``classes_``.
+
+        With ``unknown="many"`` an item that is probably known, but of no class in particular, may
+        have its largest probability in the unknown column: ``predict`` weighs known against
+        unknown first.
+        """
         inputs = self._check(X)
         p = self.model_.probabilities(inputs)
         if len(self.classes_) == len(self.known_classes_):
@@ -140,7 +154,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
     def unknown_score(self, X: Any) -> np.ndarray:
         """Rises with the belief that a row is of no known class."""
-        return self.model_.predict(self._check(X)).unknown_score
+        inputs = self._check(X)
+        return self.model_.predict(inputs).unknown_score
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder that ``s2osc predict --model`` reads."""
@@ -160,19 +175,27 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
+            if self.random_state < 0:
+                raise SettingsError(
+                    f"random_state is {self.random_state}; give a number from 0, or None"
+                )
             return int(self.random_state)
+        if self.random_state is None:
+            return int(np.random.default_rng().integers(2**31))
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _check(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=None, allow_nd=True, reset=False)
-        inputs = check_inputs(_as_inputs(X), "X")
-        if inputs.shape[1:] != self.input_shape_:
+        item_shape = np.asarray(X).shape[1:]
+        # Of vectors scikit-learn says itself how many features it wants; images have none.
+        has_images = len(item_shape) > 1 or len(self.input_shape_) > 1
+        if has_images and item_shape != self.input_shape_:
             raise DataError(
-                f"X holds items of shape {inputs.shape[1:]}; the model was fitted on items of "
+                f"X holds items of shape {item_shape}; the model was fitted on items of "
                 f"shape {self.input_shape_}"
             )
-        return inputs
+        X = validate_data(self, X, dtype=None, allow_nd=True, ensure_all_finite=False, reset=False)
+        return _as_inputs(X)
 
     def _unknown_mark(self) -> Any:
         return UNKNOWN_TEXT if self.known_classes_.dtype.kind in "UO" else POOL
@@ -186,34 +209,45 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
 def _as_inputs(X: np.ndarray) -> np.ndarray:
     """Numbers of any kind as float vectors; images stay as they are."""
-    if X.ndim in IMAGE_NDIMS:
-        return X
-    try:
-        return np.asarray(X, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"X cannot be read as numbers: {error}") from error
+    # Infinities, also those of numbers too large for a float, are reported by ``check_inputs``.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if X.ndim not in IMAGE_NDIMS:
+            try:
+                X = np.asarray(X, dtype=np.float32)
+            except ValueError as error:
+                raise DataError(f"X cannot be read as numbers: {error}") from error
+        return check_inputs(X, "X")
 
 
 def _without_missing(y: Any) -> Any:
-    """Missing values among string labels (None, NaN) as the empty string."""
-    y = y if y is None else np.asarray(y)
-    if y is not None and y.dtype == object and any(isinstance(value, str) for value in y.flat):
-        missing = [value is None or isinstance(value, float) for value in y.flat]
-        y = np.where(np.reshape(missing, y.shape), POOL_TEXT, y)
-    return y
+    """Missing values among string labels (None, NaN, NA) as the empty string.
+
+    >>> _without_missing(["cat", None, float("nan")]).tolist()
+    ['cat', '', '']
+    """
+    # As objects first: numpy would make the text "nan" of a NaN in a list with strings.
+    cells = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    if cells.dtype != object or not any(isinstance(cell, str) for cell in cells.flat):
+        return y
+    missing = [not isinstance(cell, str) and str(cell) in MISSING for cell in cells.flat]
+    labels = np.where(np.reshape(missing, cells.shape), POOL_TEXT, cells)
+    for label in labels.flat:
+        if not isinstance(label, str):
+            raise DataError(f"y mixes strings with {label!r}; give strings, or numbers, throughout")
+    return labels
 
 
-def _check_classes(classes: np.ndarray, labels: np.ndarray, n_rows: int) -> None:
+def _check_classes(classes: list[Any], sizes: np.ndarray, n_rows: int) -> None:
     if len(classes) < 2:
+        found = f"only the class {classes[0]!r}" if classes else "no class"
         raise DataError(
-            f"the labelled rows hold {len(classes)} class; give at least two classes "
-            f"(n_samples = {n_rows})"
+            f"y holds {found} beside the pool (n_samples = {n_rows}); "
+            "label rows of at least two classes"
         )
-    if UNKNOWN_TEXT in classes.astype(str):
+    if UNKNOWN_TEXT in classes:
         raise DataError(
-            f"a class is called {UNKNOWN_TEXT!r}, which is the answer for unknown items"
+            f"a class is called {UNKNOWN_TEXT!r}, which is the answer for unknown items; rename it"
         )
-    sizes = np.bincount(labels)
     if sizes.min() < 2:
         raise DataError(
             f"class {classes[sizes.argmin()]!r} has one labelled row; give at least two of each"

@@ -3,11 +3,12 @@
 import json
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ from s2osc.data.inputs import (
 )
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.method import OpenSetModel, Solution
+from s2osc.pipeline.method import OpenSetModel, S2OSCMethod, Solution
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.settings import flatten
 from s2osc.pipeline.storage import load_model, save_model
@@ -47,10 +48,23 @@ class Run:
     """What a run is asked for beside its data."""
 
     preset: str = "auto"
-    changes: Mapping[str, Any] = ()  # type: ignore[assignment]  # hyper-parameters by name
+    changes: Mapping[str, Any] = field(default_factory=dict)  # hyper-parameters by name
     seed: int = 0
     device: str = "auto"
     title: str = "Open set classification"
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise SettingsError(f"the seed is {self.seed}; give a whole number from 0")
+
+
+class Plan(NamedTuple):
+    """What a run comes to on this machine."""
+
+    run: Run
+    device: str
+    preset: str
+    method: S2OSCMethod
 
 
 @dataclass(frozen=True)
@@ -74,18 +88,18 @@ def classify_files(
 ) -> Finding:
     """Labelled files and a pool of files in, a folder of results out."""
     check_target(out, force=force)
-    clock = Stopwatch()
-    with clock("read"):
+    plan, clock = make_plan(run), Stopwatch()
+    with clock("read"), noted() as notes:
         known_items, pool_items, shape = read_known_and_pool(
             known, pool, side=side, max_megapixels=max_megapixels
         )
-    return classify_items(known_items, pool_items, shape, out, run, clock)
+    return classify_items(known_items, pool_items, shape, out, plan, clock, notes)
 
 
 def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
     """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
     check_target(out, force=force)
-    clock = Stopwatch()
+    plan, clock = make_plan(run), Stopwatch()
     with clock("read"):
         digits = load_dataset("mnist5k")
         random = rng(run.seed, "demo")
@@ -102,31 +116,51 @@ def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
         )
         height, width = digits.inputs.shape[1:3]
         shape = InputShape("images", height, width, 1, note="5,000 digits of 28x28, in grey")
-    return classify_items(known, pool, shape, out, run, clock)
+    return classify_items(known, pool, shape, out, plan, clock)
+
+
+def make_plan(run: Run) -> Plan:
+    """Device, preset and method of a run, or one line on the setting that cannot be used."""
+    device = resolve_device(run.device)
+    preset = choose_preset(run.preset, device)
+    return Plan(run, device, preset, build_method(preset, run.changes))
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Gather what warnings say to the user, who reads it with the results."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", S2OSCWarning)
+        yield notes
+    notes += [str(w.message) for w in caught if issubclass(w.category, S2OSCWarning)]
 
 
 def classify_items(
-    known: Items, pool: Items, shape: InputShape, out: Path, run: Run, clock: Stopwatch
+    known: Items,
+    pool: Items,
+    shape: InputShape,
+    out: Path,
+    plan: Plan,
+    clock: Stopwatch,
+    notes: Sequence[str] = (),
 ) -> Finding:
     """Fit, answer, and write everything into ``out`` at once."""
+    run, device, preset, method = plan
     labels, classes = encode_labels(known.labels or [])
-    device = resolve_device(run.device)
-    preset = choose_preset(run.preset, device)
-    method = build_method(preset, dict(run.changes))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", S2OSCWarning)
+    with noted() as said:
         solution = method.fit(
             Labelled(known.inputs, labels), pool.inputs, seed=run.seed, device=device
         )
-    said = [str(w.message) for w in caught if issubclass(w.category, S2OSCWarning)]
     clock.seconds.update(solution.seconds)
     skipped = [*known.skipped, *pool.skipped]
     summary = {
         "items": {"known": len(known), "pool": len(pool), "skipped": len(skipped)},
         "counts": count_labels(solution.answer, classes),
         "metrics": judge(solution.answer, classes, pool.labels),
-        "warnings": said,
+        "warnings": [*notes, *said, *tell_skipped(skipped, "skipped.csv names them all")],
         "shape": shape.note,
+        "k": solution.k,
         "steps": solution.n_steps,
         "seed": run.seed,
         "device": device,
@@ -160,6 +194,13 @@ def classify_items(
     return Finding(solution, classes, summary)
 
 
+class Predicted(NamedTuple):
+    """The answer for new items, and what the user should know about it."""
+
+    answer: Answer
+    notes: list[str]
+
+
 def predict_files(
     model: Path,
     items: Path,
@@ -168,7 +209,7 @@ def predict_files(
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
-) -> Answer:
+) -> Predicted:
     """Answer for new items with a saved model; one table out."""
     if out.suffix not in TABLE_WRITERS:
         raise SettingsError(f"--out is {out}; give a file name ending in .csv or .parquet")
@@ -178,7 +219,7 @@ def predict_files(
     answer = saved.model.answer(found.inputs)
     with staged_file(out) as path:
         write_table(path, found.names, answer, saved.classes)
-    return answer
+    return Predicted(answer, tell_skipped(found.skipped, "they have no row"))
 
 
 def shape_of(model: OpenSetModel) -> InputShape:
@@ -245,6 +286,14 @@ def write_table(path: Path, names: list[str], answer: Answer, classes: Sequence[
         "filtered": answer.filtered,
     }
     TABLE_WRITERS[path.suffix](pa.table(columns), path)
+
+
+def tell_skipped(skipped: Sequence[Skipped], where: str) -> list[str]:
+    """One sentence on items that were left out, or none."""
+    if not skipped:
+        return []
+    items = "1 item was" if len(skipped) == 1 else f"{len(skipped):,} items were"
+    return [f"{items} skipped (first: {skipped[0].name}, {skipped[0].reason}); {where}"]
 
 
 def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:

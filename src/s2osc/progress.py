@@ -19,14 +19,21 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[None]:
-    """Draw every ``track`` within as a bar on ``console`` (standard error by default)."""
+    """Draw every ``track`` within as a bar on ``console`` (standard error by default).
+
+    Where that is a file or a pipe nothing is drawn: bars there are only in the way.
+    """
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
     columns = (
         TextColumn("{task.description:<34}"),
         BarColumn(bar_width=32),
         TaskProgressColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with Progress(*columns, console=console or Console(stderr=True)) as bars:
+    with Progress(*columns, console=console) as bars:
         token = _current.set(bars)
         try:
             yield

@@ -1,5 +1,6 @@
-"""Results appear whole or not at all: written beside their place, then moved into it."""
+"""Results appear whole or not at all: written to one side, then moved into their place."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -8,24 +9,24 @@ from pathlib import Path
 
 from s2osc.errors import OutputError
 
-FOLDER_CONTENTS = (
-    *("predictions.csv", "predictions.parquet", "summary.json"),
-    *("report.html", "skipped.csv", "model"),
+RESULTS = (
+    *("predictions.csv", "predictions.parquet", "summary.json", "report.html", "skipped.csv"),
+    *("model/model.json", "model/weights.safetensors"),
 )
 """What a run may leave in its folder; nothing else there is ever touched."""
 
 
 def check_target(out: Path, *, force: bool) -> None:
     """Refuse a place that holds results, or that cannot hold any, before any work is done."""
-    if out.is_dir():
-        held = [name for name in FOLDER_CONTENTS if (out / name).exists()]
-        if held and not force:
-            raise OutputError(
-                f"{out} holds results already ({', '.join(held)}); "
-                "give another folder, or --force to replace them"
-            )
-    elif out.exists():
+    if out.exists() and not out.is_dir():
         raise OutputError(f"{out} is a file; give a folder")
+    held = [name for name in RESULTS if (out / name).exists()]
+    if held and not force:
+        raise OutputError(
+            f"{out} holds results already ({', '.join(held)}); "
+            "give another folder, or --force to replace them"
+        )
+    _check_may_write(out)
 
 
 def check_file_target(out: Path, *, force: bool) -> None:
@@ -34,6 +35,17 @@ def check_file_target(out: Path, *, force: bool) -> None:
         raise OutputError(f"{out} is a folder; give a file name ending in .csv or .parquet")
     if out.exists() and not force:
         raise OutputError(f"{out} is there already; give another name, or --force to replace it")
+    _check_may_write(out.parent)
+
+
+def _check_may_write(folder: Path) -> None:
+    """Refuse a folder that can be neither written to nor made."""
+    folder = folder.absolute()
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir():
+        raise OutputError(f"{nearest} is a file, so {folder} cannot be made; give another place")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise OutputError(f"{nearest} may not be written to; give a place where you may write")
 
 
 @contextmanager
@@ -42,38 +54,40 @@ def staged_folder(out: Path) -> Iterator[Path]:
 
     After an error or an interruption nothing is left behind and ``out`` is as it was.
     """
-    with _stage_beside(out) as stage:
-        yield stage
-        if not out.exists():
-            stage.rename(out)
-            return
-        # Results of an earlier run go first: files of two runs must not stand side by side.
-        for name in FOLDER_CONTENTS:
-            _remove(out / name)
-        for path in stage.iterdir():
-            path.rename(out / path.name)
+    # A folder that is there may be a disk of its own, and only within one disk can files be moved.
+    with _stage_in(out if out.is_dir() else out.parent, out) as stage:
+        new = stage / "new"
+        new.mkdir()
+        yield new
+        if out.is_dir():
+            _exchange(out, new, stage / "old")
+        else:
+            new.rename(out)
 
 
 @contextmanager
 def staged_file(out: Path) -> Iterator[Path]:
     """A path to write to; the file moves to ``out`` when the block ends well."""
-    with _stage_beside(out) as stage:
+    with _stage_in(out.parent, out) as stage:
         yield stage / out.name
         (stage / out.name).replace(out)
 
 
 @contextmanager
-def _stage_beside(out: Path) -> Iterator[Path]:
-    """A temporary folder on the same disk as ``out``, gone afterwards whatever happens."""
-    parent = out.absolute().parent
+def _stage_in(folder: Path, out: Path) -> Iterator[Path]:
+    """A temporary folder in ``folder``, for ``out``; gone afterwards whatever happens."""
+    folder = folder.absolute()
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=parent))
-        stage.chmod(0o755)
+        folder.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".s2osc-", dir=folder))
         try:
             yield stage
         finally:
             shutil.rmtree(stage, ignore_errors=True)
+            for path in made:  # those that hold results by now stay
+                with suppress(OSError):
+                    path.rmdir()
     except OSError as error:
         raise OutputError(
             f"cannot write to {out}: {error.strerror or error}; "
@@ -81,9 +95,20 @@ def _stage_beside(out: Path) -> Iterator[Path]:
         ) from error
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        with suppress(FileNotFoundError):
-            path.unlink()
+def _exchange(out: Path, new: Path, old: Path) -> None:
+    """Move earlier results out and new ones in, or leave everything as it was.
+
+    All earlier ones go: files of two runs must not stand side by side.
+    """
+    moves = [(out / name, old / name) for name in RESULTS if (out / name).exists()]
+    moves += [(path, out / path.relative_to(new)) for path in new.rglob("*") if path.is_file()]
+    done = []
+    try:
+        for source, target in moves:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+            done.append((source, target))
+    except BaseException:
+        for source, target in reversed(done):
+            target.rename(source)
+        raise

@@ -1,17 +1,14 @@
 """A user's files become arrays with names and labels, or one line that says why not."""
 
-import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
+from files import broken_image, class_folders, image, npy, npz, parquet, text, vectors
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import Items, Skipped, encode_labels, read_items, read_known_and_pool
 from s2osc.errors import DataError, S2OSCWarning
@@ -19,51 +16,6 @@ from s2osc.errors import DataError, S2OSCWarning
 VECTORS_3 = InputShape("vectors", n_features=3)
 GREY_8 = InputShape("images", height=8, width=8, channels=1)
 RGB_8 = InputShape("images", height=8, width=8, channels=3)
-
-
-def image(path: Path, value: int = 0, size: tuple[int, int] = (8, 8), mode: str = "L") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new(mode, size, value).save(path)
-    return path
-
-
-def broken_image(path: Path) -> Path:
-    noise = np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(noise).save(path)
-    path.write_bytes(path.read_bytes()[:60])
-    return path
-
-
-def class_folders(root: Path, **n_images: int) -> Path:
-    for name, count in n_images.items():
-        for index in range(count):
-            image(root / name / f"{index}.png", value=10 * index)
-    return root
-
-
-def vectors(n: int = 4, width: int = 3) -> np.ndarray:
-    return np.arange(n * width, dtype=np.float32).reshape(n, width) / 8
-
-
-def npz(path: Path, **arrays: object) -> Path:
-    np.savez(path, **arrays)
-    return path
-
-
-def npy(path: Path, array: np.ndarray) -> Path:
-    np.save(path, array)
-    return path
-
-
-def parquet(path: Path, /, **columns: object) -> Path:
-    pq.write_table(pa.table(columns), path)
-    return path
-
-
-def text(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -196,14 +148,6 @@ def test_a_manifest_finds_files_beside_it_and_keeps_labels_as_written(tmp_path, 
     assert items.inputs[0, 0, 0] == 7
 
 
-@pytest.mark.parametrize("header", ["\ufeffPath; Label ;note", "path\tlabel\tnote"])
-def test_other_delimiters_a_byte_order_mark_and_more_columns_are_understood(tmp_path, pool, header):
-    image(tmp_path / "a.png")
-    mark = ";" if ";" in header else "\t"
-    rows = [mark.join(["a.png", label, note]) for label, note in zip("aabb", "1xyz", strict=True)]
-    assert known_of(text(tmp_path / "k.csv", header, *rows), pool).labels == ["a", "a", "b", "b"]
-
-
 def test_a_parquet_manifest_reads_like_a_csv_one(tmp_path, pool):
     image(tmp_path / "a.png")
     source = parquet(tmp_path / "known.parquet", path=["a.png"] * 4, label=[1, 1, 2, 2])
@@ -232,43 +176,14 @@ def test_rows_whose_file_is_gone_are_skipped(tmp_path, known):
     assert pool_items.skipped == [Skipped("gone.png", "no such file")]
 
 
-# Arrays
+# Arrays and tables
 
 
-def test_vectors_in_npz_and_npy_keep_their_rows(known_vectors, pool_vectors):
+def test_vectors_come_with_their_shape(known_vectors, pool_vectors):
     items, pool_items, shape = read_known_and_pool(known_vectors, pool_vectors)
     assert items.labels == ["a", "a", "b", "b"]
-    assert pool_items.names == ["0", "1", "2", "3", "4"]
     np.testing.assert_array_equal(pool_items.inputs, vectors(5))
     assert shape == InputShape("vectors", n_features=3, note="9 vectors of 3 columns")
-
-
-@pytest.mark.parametrize(
-    ("arrays", "labels"),
-    [
-        ({"y": [3, 3, 10, 10]}, ["3", "3", "10", "10"]),
-        ({"y": np.array([1.0, 1.0, 2.0, 2.0])}, ["1", "1", "2", "2"]),
-        ({"y": np.array([b"a", b"a", b"b", b"b"])}, ["a", "a", "b", "b"]),
-        ({"y": [1, 1, 0, 0], "classes": ["ant", "bee", "fly"]}, ["bee", "bee", "ant", "ant"]),
-    ],
-)
-def test_labels_of_arrays_are_names_or_index_the_classes(tmp_path, pool_vectors, arrays, labels):
-    assert known_of(npz(tmp_path / "k.npz", x=vectors(), **arrays), pool_vectors).labels == labels
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int64, np.uint8, bool])
-def test_arrays_with_two_axes_become_float32_vectors(tmp_path, dtype):
-    inputs = read_items(npy(tmp_path / "a.npy", np.ones((2, 3), dtype)), like=VECTORS_3).inputs
-    assert inputs.dtype == np.float32
-    assert (inputs == 1).all()
-
-
-@pytest.mark.parametrize("shape", [(2, 8, 8), (2, 8, 8, 1)])
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
-def test_arrays_of_grey_images_lose_an_empty_axis_and_wide_integers(tmp_path, shape, dtype):
-    items = read_items(npy(tmp_path / "a.npy", np.full(shape, 255, dtype)), like=GREY_8)
-    assert (items.inputs.shape, items.inputs.dtype) == ((2, 8, 8), np.uint8)
-    assert (items.inputs == 255).all()
 
 
 def test_grey_arrays_and_colour_files_meet_in_rgb(tmp_path):
@@ -286,33 +201,6 @@ def test_the_pool_may_bring_its_truth(tmp_path, known_vectors):
     assert read_known_and_pool(known_vectors, source)[1].labels == ["new", "a"]
 
 
-# Tables of vectors
-
-
-@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3)])
-def test_a_column_of_lists_is_a_table_of_vectors(tmp_path, kind):
-    column = pa.array(vectors(4).tolist(), type=kind)
-    source = parquet(tmp_path / "a.parquet", v=column, item=list("wxyz"), split=["train"] * 4)
-    items = read_items(source, like=VECTORS_3)
-    assert items.names == ["w", "x", "y", "z"]
-    np.testing.assert_array_equal(items.inputs, vectors(4))
-
-
-def test_lists_in_several_row_groups_stay_in_order(tmp_path):
-    table = pa.table({"v": pa.array(vectors(7).tolist(), type=pa.list_(pa.float32(), 3))})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
-    items = read_items(tmp_path / "a.parquet", like=VECTORS_3)
-    np.testing.assert_array_equal(items.inputs, vectors(7))
-
-
-def test_numeric_columns_are_features_but_ids_labels_and_row_numbers_are_not(tmp_path):
-    a, b, c = vectors(2).T
-    columns = {"id": [7, 8], "a": a, "b": b, "Label": [0, 1], "c": c, "__index_level_0__": [5, 6]}
-    items = read_items(parquet(tmp_path / "a.parquet", **columns), like=VECTORS_3)
-    np.testing.assert_array_equal(items.inputs, vectors(2))
-    assert (items.names, items.labels) == (["7", "8"], ["0", "1"])
-
-
 def test_known_vectors_without_a_label_are_left_out_with_a_warning(tmp_path, pool_vectors):
     x = vectors(5)
     labels = ["a", "a", None, "b", "b"]
@@ -320,30 +208,6 @@ def test_known_vectors_without_a_label_are_left_out_with_a_warning(tmp_path, poo
     with pytest.warns(S2OSCWarning, match="1 of 5 rows"):
         items = known_of(source, pool_vectors)
     np.testing.assert_array_equal(items.inputs, x[[0, 1, 3, 4]])
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["a,b,c,label,item", "0,0.125,0.25,03,x", "0.375,0.5,0.625,,y"],
-        [",0,1,2,label,item", "0,0,0.125,0.25,03,x", "1,0.375,0.5,0.625,,y"],
-    ],
-)
-def test_a_csv_of_numbers_is_a_table_of_vectors(tmp_path, lines):
-    items = read_items(text(tmp_path / "a.csv", *lines), like=VECTORS_3)
-    np.testing.assert_array_equal(items.inputs, vectors(2))
-    assert (items.names, items.labels) == (["x", "y"], ["03", ""])
-
-
-def test_a_csv_of_numbers_without_a_header_loses_no_row(tmp_path):
-    np.savetxt(tmp_path / "a.csv", vectors(4), delimiter=",")
-    np.testing.assert_array_equal(read_items(tmp_path / "a.csv", like=VECTORS_3).inputs, vectors(4))
-
-
-def test_a_csv_column_may_start_with_many_whole_numbers(tmp_path):
-    lines = ["a,b,c"] + ["0,0,0"] * 300_000 + ["0.5,1,1"]
-    inputs = read_items(text(tmp_path / "a.csv", *lines), like=VECTORS_3).inputs
-    assert inputs[-1].tolist() == [0.5, 1, 1]
 
 
 # Items for a trained model
@@ -370,126 +234,10 @@ def test_items_of_another_kind_or_width_than_the_model_are_refused(tmp_path, poo
 # What cannot be used
 
 
-def object_array(tmp_path: Path) -> Path:
-    np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    return tmp_path / "a.npy"
-
-
-def truncated(path: Path) -> Path:
-    path.write_bytes(path.read_bytes()[:-40])
-    return path
-
-
-def forged_npy(path: Path) -> Path:
-    """An array of two values whose header claims far more than any machine holds."""
-    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 300), }\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(8))
-    return path
-
-
-def zip_of_text(path: Path) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("x.npy", "no array")
-    return path
-
-
-def npz_with_damage(path: Path) -> Path:
-    npz(path, x=vectors(40))
-    content = bytearray(path.read_bytes())
-    content[200] ^= 255
-    path.write_bytes(content)
-    return path
-
-
 BAD_POOLS = {
     "gone": (lambda p: p / "gone", "there is no file or folder .*gone"),
     "no images": (lambda p: text(p / "notes.txt", "").parent, "is empty; it holds no images"),
-    "no rows": (lambda p: npy(p / "a.npy", np.zeros((0, 3))), r"is empty; .* shape \(0, 3\)"),
-    "no columns": (lambda p: npy(p / "a.npy", np.zeros((3, 0))), "is empty"),
     "header only": (lambda p: text(p / "a.csv", "path,label"), "is empty; it holds no items"),
-    "empty csv": (lambda p: text(p / "a.csv"), "cannot be read as a CSV file"),
-    "no bytes": (lambda p: (p / "a.csv").write_bytes(b"") or p / "a.csv", "as a CSV file"),
-    "NaN": (
-        lambda p: npy(p / "a.npy", np.full((2, 3), np.nan)),
-        "NaN or infinite values in 2 of 2",
-    ),
-    "too large": (lambda p: npy(p / "a.npy", np.full((2, 3), 1e200)), "NaN or infinite"),
-    "both infinities": (lambda p: npy(p / "a.npy", np.array([[np.inf, -np.inf, 0]])), "infinite"),
-    "NaN in csv": (
-        lambda p: text(p / "a.csv", "a,b,c", "1,,2"),
-        "NaN or infinite values in 1 of 1",
-    ),
-    "null in parquet": (
-        lambda p: parquet(p / "a.parquet", a=[1, None], b=[1, 2], c=[1, 2]),
-        "NaN or infinite values in 1 of 2",
-    ),
-    "float images": (
-        lambda p: npy(p / "a.npy", np.zeros((2, 8, 8))),
-        "images of type float64; give uint8 values from 0 to 255",
-    ),
-    "16-bit images": (
-        lambda p: npy(p / "a.npy", np.full((2, 8, 8), 256, np.uint16)),
-        "images of type uint16; give uint8",
-    ),
-    "words": (lambda p: npy(p / "a.npy", np.array([["a"]])), "values of type <U1; give numbers"),
-    "one axis": (lambda p: npy(p / "a.npy", np.zeros(3)), "has 1 axes"),
-    "no axis": (lambda p: npy(p / "a.npy", np.array(3.0)), "has 0 axes"),
-    "pickled": (object_array, "cannot be read as a .npy or .npz file"),
-    "truncated npy": (
-        lambda p: truncated(npy(p / "a.npy", vectors(40))),
-        "cannot be read as a .npy",
-    ),
-    "truncated npz": (
-        lambda p: truncated(npz(p / "a.npz", x=vectors(40))),
-        "cannot be read as a .n",
-    ),
-    "damaged npz": (lambda p: npz_with_damage(p / "a.npz"), "cannot be read as a .npy or .npz"),
-    "text in npz": (lambda p: zip_of_text(p / "a.npz"), "cannot be read as .* is no array"),
-    "forged npy": (lambda p: forged_npy(p / "a.npy"), "cannot be read as a .npy"),
-    "text as npy": (lambda p: text(p / "a.npy", "hello"), "cannot be read as a .npy"),
-    "text as parquet": (lambda p: text(p / "a.parquet", "hello"), "cannot be read as a Parquet"),
-    "truncated parquet": (
-        lambda p: truncated(parquet(p / "a.parquet", a=[1.0])),
-        "cannot be read as a Parquet file",
-    ),
-    "bytes as csv": (
-        lambda p: (p / "a.csv").write_bytes(b"\xff\xfe\x00p") and p / "a.csv",
-        "cannot be read as a CSV file .*; save it as UTF-8 text",
-    ),
-    "latin 1 csv": (
-        lambda p: (p / "a.csv").write_bytes(b"path\ncaf\xe9.png\n") and p / "a.csv",
-        "cannot be read as a CSV file",
-    ),
-    "ragged csv": (lambda p: text(p / "a.csv", "a,b", "1,2", "1"), "Expected 2 columns, got 1"),
-    "no x": (lambda p: npz(p / "a.npz", data=vectors()), "no array `x`; found: data"),
-    "y of another length": (
-        lambda p: npz(p / "a.npz", x=vectors(4), y=[1, 2]),
-        r"4 items in `x` and labels of shape \(2,\) in `y`",
-    ),
-    "y beyond classes": (
-        lambda p: npz(p / "a.npz", x=vectors(2), y=[0, 2], classes=["a", "b"]),
-        "whole numbers from 0 to 1, which index `classes`",
-    ),
-    "no path column": (
-        lambda p: text(p / "a.csv", "file,class", "a.png,cat"),
-        "found the columns file, class; give `path`",
-    ),
-    "text column": (
-        lambda p: parquet(p / "a.parquet", file=["a.png"], size=[3]),
-        "has the columns file, size; give `path`",
-    ),
-    "two columns of one name": (
-        lambda p: text(p / "a.csv", "a,b,a", "1,2,3"),
-        "has several columns called a; rename them",
-    ),
-    "ragged lists": (
-        lambda p: parquet(p / "a.parquet", v=[[1.0], [1.0, 2.0]]),
-        "`v` of .* holds vectors of different lengths",
-    ),
-    "missing list": (
-        lambda p: parquet(p / "a.parquet", v=[[1.0], None]),
-        "`v` of .* holds vectors of different lengths, or none",
-    ),
     "another suffix": (lambda p: text(p / "a.xlsx", "a"), r"a\.xlsx is not read; give a folder"),
     "images for vectors": (
         lambda p: image(p / "a.png"),

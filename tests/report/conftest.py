@@ -40,12 +40,19 @@ def make_inputs(n: int = 60, n_classes: int = 3, n_groups: int = 2, **changes: A
         "names": [f"item-{place:04d}.png" for place in range(n)],
         "embeddings": random.normal(size=(n, 8)).astype(np.float32) + 6 * np.eye(64, 8)[kinds],
         "images": random.integers(0, 255, (n, 6, 6), dtype=np.uint8),
-        "summary": {"seed": 0, "settings": {"teacher": {"epochs": 20}}, "seconds": {"teacher": 1.5}},
+        "summary": {
+            "seed": 0,
+            "settings": {"teacher": {"epochs": 20}},
+            "seconds": {"teacher": 1.5},
+        },
         "truth": None,
     }
     return ReportInputs(**(inputs | changes))
 
 
 @pytest.fixture
-def pool() -> Callable[..., ReportInputs]:
+def pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ReportInputs]:
+    """Pools whose map is drawn roughly: few tests of the page care where its points lie."""
+    monkeypatch.setattr("s2osc.report.layout.EARLY_ITERATIONS", 20)
+    monkeypatch.setattr("s2osc.report.layout.ITERATIONS", 20)
     return make_inputs

@@ -5,7 +5,9 @@ import pytest
 
 from s2osc.report.page import write_report
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 if BROWSER is None:
     pytest.skip("no chromium: browser tests left out", allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: left out")
@@ -32,7 +34,10 @@ def show(browser, tmp_path):
         path = tmp_path / "report.html"
         write_report(path, inputs, seed=0)
         context = browser.new_context(
-            viewport=viewport, color_scheme=scheme, has_touch=viewport is PHONE, reduced_motion="reduce"
+            viewport=viewport,
+            color_scheme=scheme,
+            has_touch=viewport is PHONE,
+            reduced_motion="reduce",
         )
         contexts.append(context)
         page = context.new_page()
@@ -50,11 +55,14 @@ def show(browser, tmp_path):
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
+PAINTED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def scene(page):
-    """The map as a person sees it."""
-    stage = page.locator("#map")
-    stage.evaluate("canvas => canvas.scrollIntoView({ block: 'center' })")
-    return stage.screenshot()
+    """The map as it is painted while the mouse points at nothing."""
+    page.mouse.move(2, 2)
+    page.evaluate(PAINTED)
+    return page.locator("#map").evaluate("canvas => canvas.toDataURL()")
 
 
 def centre_of_map(page):
@@ -70,9 +78,7 @@ def test_the_page_fits_the_screen(pool, show, viewport, scheme):
     names = [f"{'deep/' * 20}{place}.png" for place in range(60)]
     truth = ["a true class with a long name"] * 60
     summary = {"settings": {"a_setting_without_any_space_" * 4: "value_" * 30}, "notes": "x" * 300}
-    page = show(
-        pool(classes=classes, names=names, truth=truth, summary=summary), viewport, scheme
-    )
+    page = show(pool(classes=classes, names=names, truth=truth, summary=summary), viewport, scheme)
     page.locator("details").evaluate_all("parts => parts.forEach(part => { part.open = true })")
     page.locator("[data-select='1']").click()
     width = page.evaluate("document.documentElement.scrollWidth")
@@ -143,7 +149,9 @@ def test_a_bar_shows_only_its_items_until_all_are_shown_again(pool, show):
     n_tiles = page.locator("li[data-kind]:visible").count()
     page.locator("[data-select='3']").click()
     assert scene(page) != before
-    kinds = page.locator("li[data-kind]:visible").evaluate_all("all => all.map(t => t.dataset.kind)")
+    kinds = page.locator("li[data-kind]:visible").evaluate_all(
+        "all => all.map(t => t.dataset.kind)"
+    )
     assert set(kinds) == {"3"}
     assert "Only Group 0" in page.locator("#selection").inner_text()
     page.get_by_role("button", name="Show all").click()
@@ -155,7 +163,12 @@ def test_a_bar_shows_only_its_items_until_all_are_shown_again(pool, show):
 def test_the_map_can_be_coloured_zoomed_and_filled_with_pictures(pool, show):
     page = show(pool())
     scenes = [scene(page)]
-    for selector in ("[data-colour='w']", "[data-colour='confidence']", "#pictures", "[data-zoom='1.6']"):
+    for selector in (
+        "[data-colour='w']",
+        "[data-colour='confidence']",
+        "#pictures",
+        "[data-zoom='1.6']",
+    ):
         page.locator(selector).click()
         scenes.append(scene(page))
     assert len(set(scenes)) == len(scenes)

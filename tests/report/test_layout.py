@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from s2osc.report.layout import draw_map, fit_to_page, sample_items
 
 
-@given(st.lists(st.integers(0, 8), min_size=1, max_size=200), st.integers(9, 50), st.integers(0, 99))
+@given(
+    st.lists(st.integers(0, 8), min_size=1, max_size=200), st.integers(9, 50), st.integers(0, 99)
+)
 def test_a_sample_holds_every_kind_and_no_item_twice(kinds, at_most, seed):
     chosen = sample_items(np.array(kinds), at_most, seed=seed)
     assert len(chosen) == min(at_most, len(kinds))

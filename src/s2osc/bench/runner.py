@@ -102,6 +102,7 @@ def run_once(
         "metrics": judge(split, solution),
         "seconds": solution.seconds,
         "seconds_total": round(sum(solution.seconds.values()), 1),
+        "k": solution.k,
         "steps": solution.n_steps,
         "settings": flatten(method),
         "machine": {"threads": torch.get_num_threads(), "device": "cpu"},

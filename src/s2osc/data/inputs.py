@@ -6,25 +6,16 @@
 What cannot be used is refused with one line; an image that cannot be read is skipped and named.
 """
 
-import csv
-import math
 import os
 import re
 import warnings
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet
 
 from s2osc.data.images import (
     IMAGE_SUFFIXES,
@@ -37,22 +28,11 @@ from s2osc.data.images import (
     read_headers,
     read_pixels,
 )
+from s2osc.data.tables import ARRAY_SUFFIXES, TABLE_SUFFIXES, read_arrays, read_table
 from s2osc.errors import DataError, S2OSCWarning
-from s2osc.types import IMAGE_NDIMS, check_inputs
 
 MAX_MEGAPIXELS = 50.0
 RESERVED_CLASSES = ("", "unknown")
-ARRAY_SUFFIXES = (".npy", ".npz")
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
-TEXT_COLUMNS = ("path", "label", "item", "id")
-TABLE_ADVICE = (
-    "give `path` for image files, one column of lists of numbers, "
-    "or columns of numbers with no text but `label`, `item` and `id`"
-)
-UNREADABLE = (
-    *(OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError),
-    *(csv.Error, zipfile.BadZipFile, zlib.error, pa.ArrowException),
-)
 
 
 @dataclass(frozen=True)
@@ -84,8 +64,8 @@ class Source:
     names: list[str]
     content: list[Path] | np.ndarray
     labels: list[str] | None = None
-    skipped: list[Skipped] = field(default_factory=list)
     found: str = "images"  # columns or arrays, for messages
+    skipped: list[Skipped] = field(default_factory=list)
 
     @property
     def n_features(self) -> int:
@@ -278,9 +258,9 @@ def _open(path: Path) -> Source:
     elif suffix in IMAGE_SUFFIXES:
         source = Source(path, [path.name], [path])
     elif suffix in ARRAY_SUFFIXES:
-        source = _open_arrays(path)
+        source = Source(path, *read_arrays(path))
     elif suffix in TABLE_SUFFIXES:
-        source = _open_table(path, _read_parquet(path) if suffix == ".parquet" else _read_csv(path))
+        source = Source(path, *read_table(path))
     else:
         raise DataError(
             f"{path} is not read; give a folder of images, or a .csv, .parquet, .npy or .npz file"
@@ -293,209 +273,3 @@ def _open(path: Path) -> Source:
 def _name(file: Path, folder: Path) -> str:
     # A file name may hold bytes that are no text; every table and page written later needs text.
     return os.fsencode(file.relative_to(folder).as_posix()).decode(errors="replace")
-
-
-@contextmanager
-def _reading(path: Path, kind: str, advice: str) -> Iterator[None]:
-    """Turn whatever a damaged or foreign file makes a reader raise into one line."""
-    try:
-        yield
-    except DataError:
-        raise
-    except UNREADABLE as error:
-        problem = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"{path} cannot be read as {kind} ({problem}); {advice}") from error
-
-
-def _open_arrays(path: Path) -> Source:
-    arrays = _read_arrays(path)
-    inputs = _as_inputs(arrays["x"], str(path))
-    names = [str(row) for row in range(len(inputs))]
-    if "y" not in arrays:
-        return Source(path, names, inputs, found="an array `x` only")
-    y = arrays["y"]
-    if y.shape != (len(inputs),):
-        raise DataError(
-            f"{path} holds {len(inputs)} items in `x` and labels of shape {y.shape} in `y`; "
-            "give exactly one label per item"
-        )
-    return Source(path, names, inputs, _names_of_classes(y, arrays.get("classes"), path))
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    advice = "save plain arrays, without Python objects, by np.save or np.savez"
-    with _reading(path, "a .npy or .npz file", advice), path.open("rb") as file:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"x": loaded}
-        if "x" not in loaded.files:
-            raise DataError(f"{path} has no array `x`; found: {_listed(loaded.files)}")
-        arrays = {name: loaded[name] for name in ("x", "y", "classes") if name in loaded.files}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("a member of the archive is no array")
-        return arrays
-
-
-def _names_of_classes(y: np.ndarray, classes: np.ndarray | None, path: Path) -> list[str]:
-    if classes is None:
-        return [_text(value) for value in y.tolist()]
-    names = [_text(value) for value in np.ravel(classes).tolist()]
-    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(names):
-        raise DataError(
-            f"{path}: `y` must hold whole numbers from 0 to {len(names) - 1}, which index `classes`"
-        )
-    return [names[number] for number in y.tolist()]
-
-
-def _text(value: object) -> str:
-    """A label as text: "" where it is missing, no fraction where a number is whole.
-
-    >>> [_text(value) for value in ("03", 3, 3.0, b"cat", None, float("nan"))]
-    ['03', '3', '3', 'cat', '', '']
-    """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _as_inputs(array: np.ndarray, what: str) -> np.ndarray:
-    """An array as uint8 images or float32 vectors, or one line on why it is neither."""
-    if array.dtype.kind not in "buif":
-        raise DataError(f"{what} holds values of type {array.dtype}; give numbers")
-    if array.size == 0:
-        raise DataError(f"{what} is empty; it holds an array of shape {array.shape}")
-    if array.ndim == 4 and array.shape[3] == 1:
-        array = array[..., 0]
-    is_wide = array.dtype.kind in "ui" and array.dtype != np.uint8
-    if array.ndim in IMAGE_NDIMS and is_wide and array.min() >= 0 and array.max() <= 255:
-        array = array.astype(np.uint8)
-    # NaN and numbers too large for float32 are reported in one line, not also warned about.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return check_inputs(array, what)
-
-
-def _open_table(path: Path, table: pa.Table) -> Source:
-    columns = table.column_names
-    if len(set(columns)) < len(columns):
-        twice = [name for name, count in Counter(columns).items() if count > 1]
-        raise DataError(f"{path} has several columns called {_listed(twice)}; rename them")
-    if table.num_rows == 0:
-        return Source(path, [], [])
-    text = {
-        name: [_text(value) for value in table[name].to_pylist()]
-        for name in TEXT_COLUMNS
-        if name in columns
-    }
-    if "path" in text:
-        names = text["path"]
-        content: list[Path] | np.ndarray = [path.parent / name for name in names]
-    else:
-        names = text.get("item") or text.get("id") or [str(row) for row in range(table.num_rows)]
-        content = _as_inputs(_vectors_of(path, table), str(path))
-    labels = text["label"] if any(text.get("label", [])) else None
-    return Source(path, names, content, labels, found=f"the columns {_listed(columns)}")
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    with (
-        _reading(path, "a Parquet file", "write it again"),
-        pyarrow.parquet.ParquetFile(path) as file,
-    ):
-        table = file.read()
-    return table.rename_columns([_column_name(name) for name in table.column_names])
-
-
-def _read_csv(path: Path) -> pa.Table:
-    """A manifest as it is written; of vectors, the text columns as written, others as numbers."""
-    with (
-        _reading(path, "a CSV file", "save it as UTF-8 text"),
-        path.open(encoding="utf-8-sig", newline="") as lines,
-    ):
-        first = lines.readline()
-        delimiter = max(",;\t", key=first.count)
-        cells = next(csv.reader([first], delimiter=delimiter), [])
-    has_header = not _are_numbers(cells) or cells == [str(i) for i in range(len(cells))]
-    columns = [_column_name(cell) if has_header else str(i) for i, cell in enumerate(cells)]
-    others = pa.string() if "path" in columns else pa.float32()
-    types = {name: pa.string() if name in TEXT_COLUMNS else others for name in columns}
-    with _reading(path, "a CSV file", f"found the columns {_listed(columns)}; {TABLE_ADVICE}"):
-        return pyarrow.csv.read_csv(
-            path,
-            pyarrow.csv.ReadOptions(column_names=columns, skip_rows=int(has_header)),
-            pyarrow.csv.ParseOptions(delimiter=delimiter),
-            pyarrow.csv.ConvertOptions(
-                column_types=types, include_columns=[name for name in columns if name]
-            ),
-        )
-
-
-def _column_name(name: str) -> str:
-    """A column's name; the names with a meaning are known in any case.
-
-    >>> _column_name(" Label"), _column_name("Width")
-    ('label', 'Width')
-    """
-    name = name.strip()
-    return name.lower() if name.lower() in TEXT_COLUMNS else name
-
-
-def _are_numbers(cells: Sequence[str]) -> bool:
-    try:
-        return [float(cell) for cell in cells] != []
-    except ValueError:
-        return False
-
-
-def _vectors_of(path: Path, table: pa.Table) -> np.ndarray:
-    """The one column of lists, or all columns of numbers side by side."""
-    # pandas writes row numbers as a column without a name, or with one of these.
-    columns = [
-        name
-        for name in table.column_names
-        if name
-        and name not in TEXT_COLUMNS
-        and not name.startswith(("__index_level_", "Unnamed: "))
-    ]
-    lists = [name for name in columns if _is_list(table.schema.field(name).type)]
-    if len(lists) == 1:
-        return _vectors_of_lists(table[lists[0]], f"the column `{lists[0]}` of {path}")
-    if not columns or not all(_is_number(table.schema.field(name).type) for name in columns):
-        raise DataError(f"{path} has the columns {_listed(table.column_names)}; {TABLE_ADVICE}")
-    vectors = np.empty((table.num_rows, len(columns)), dtype=np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for index, name in enumerate(columns):
-            vectors[:, index] = table[name].to_numpy()
-    return vectors
-
-
-def _vectors_of_lists(column: pa.ChunkedArray, what: str) -> np.ndarray:
-    lengths = pyarrow.compute.min_max(pyarrow.compute.list_value_length(column)).as_py()
-    if column.null_count or lengths["min"] != lengths["max"]:
-        raise DataError(f"{what} holds vectors of different lengths, or none in some rows")
-    flat = np.concatenate(
-        [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    )
-    return flat.reshape(len(column), lengths["max"])
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    return (is_list or pa.types.is_fixed_size_list(kind)) and _is_number(kind.value_type)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    """Names for a message, not too many of them.
-
-    >>> _listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

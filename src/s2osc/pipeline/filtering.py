@@ -10,16 +10,19 @@ from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.pipeline.teacher import Sight
 
 
+PAPER_K = 300
+
+
 @dataclass(frozen=True)
 class FilterSettings:
     """How the most distinct items are found, and how many are taken."""
 
-    k: int = 300  # K: items in D_out, and of each class in D_in
+    k: int | None = None  # K: items in D_out, of each class in D_in; None: 300, or what fits
     distance_weight: float = 1.0  # lambda; 0 ranks by entropy alone
     scale: Literal["standardised", "paper"] = "standardised"  # "paper" adds u and d as they are
 
     def __post_init__(self) -> None:
-        if self.k < 1:
+        if self.k is not None and self.k < 1:
             raise SettingsError(f"K is {self.k}; give a number from 1")
         if self.distance_weight < 0:
             raise SettingsError(
@@ -67,23 +70,28 @@ def distinctness(sight: Sight, unit: Units, settings: FilterSettings) -> np.ndar
 
 
 def affordable_k(settings: FilterSettings, n_pool: int, class_sizes: np.ndarray) -> int:
-    """K as far as pool and classes allow; a warning says when that is less than was asked for.
+    """K as asked for, or as far as pool and classes allow; then a warning says so.
 
-    A K above the pool's size cannot be taken, and one near it would call everything unknown:
-    then a quarter of the pool is taken. D_out is never larger than the largest class of D_in.
+    D_out is never larger than the largest class of D_in, and a K that was not asked for takes at
+    most a quarter of the pool: more would call a small pool unknown as a whole.
+
+    >>> affordable_k(FilterSettings(), 16_000, np.array([4_000, 4_000]))
+    300
+    >>> affordable_k(FilterSettings(), 200, np.array([400, 80]))
+    50
     """
-    k = settings.k
-    if k > n_pool or (k == FilterSettings.k and k > n_pool // 4):
-        k = max(1, n_pool // 4)
-    k = min(k, int(class_sizes.max()))
-    if k < settings.k:
-        warnings.warn(
-            f"K = {settings.k} is too large for a pool of {n_pool} items and classes of up to "
-            f"{class_sizes.max()}: K = {k} is used",
-            S2OSCWarning,
-            stacklevel=2,
-        )
-    return k
+    fits = max(1, min(n_pool // 4, int(class_sizes.max())))
+    if settings.k is None:
+        return min(PAPER_K, fits)
+    if settings.k < n_pool and settings.k <= class_sizes.max():
+        return settings.k
+    warnings.warn(
+        f"K = {settings.k} is too large for a pool of {n_pool} items and classes of up to "
+        f"{class_sizes.max()}: K = {fits} is used",
+        S2OSCWarning,
+        stacklevel=2,
+    )
+    return fits
 
 
 def partition_pool(weights: np.ndarray, k: int) -> Partition:

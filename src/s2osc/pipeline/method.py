@@ -88,6 +88,7 @@ class Solution:
     answer: Answer
     partition: Partition
     embeddings: np.ndarray  # (n, d) of the pool, as g sees it
+    k: int
     n_steps: dict[str, int]
     seconds: dict[str, float]
 
@@ -144,6 +145,7 @@ class S2OSCMethod:
             answer,
             parts,
             seen.embeddings,
+            k,
             n_steps={
                 "teacher": self.teacher.training.n_steps(len(known)),
                 "student": self.student.training.n_steps(len(parts.undecided)),

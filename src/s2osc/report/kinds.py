@@ -38,6 +38,8 @@ class Kind:
 
 def kind_of_item(answer: Answer, n_classes: int) -> np.ndarray:
     """The kind of each item: known classes come first, groups follow."""
+    assert answer.labels.max() < n_classes, "a label has no class name"
+    assert ((answer.groups >= 0) == answer.is_unknown).all(), "groups are for unknown items alone"
     return np.where(answer.is_unknown, n_classes + answer.groups, answer.labels).astype(int)
 
 

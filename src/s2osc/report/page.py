@@ -1,4 +1,4 @@
-"""Write one answer as a page: a single file that opens anywhere and asks the network for nothing."""
+"""Write one answer as a page: a single file that opens anywhere and asks no network."""
 
 import base64
 import hashlib

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 SPRITE_SIDE = 48
-PICTURE_SIDE = 144
+PICTURE_SIDE = 192
 SMALL_SIDE = 64  # images up to this side are drawn with crisp pixels
 
 

@@ -87,6 +87,7 @@
     const restore = () => context.setTransform(ratio, 0, 0, ratio, 0, 0);
     restore();
     context.clearRect(0, 0, size.width, size.height);
+    context.lineJoin = "round";
     const shown = painting.filter(isShown);
     const faint = shown.filter((i) => !isActive(i)), active = shown.filter(isActive);
     faint.forEach((i) => drawMark(i, theme.faint, null, ratio));
@@ -134,7 +135,6 @@
     context.font = `600 13px ${theme.font}`;
     context.textAlign = "center";
     context.textBaseline = "middle";
-    context.lineJoin = "round";
     const taken = [];
     const kinds = data.kinds.map((_, k) => k).sort((a, b) => data.kinds[a].known - data.kinds[b].known || data.kinds[b].count - data.kinds[a].count);
     for (const k of kinds) {

@@ -1,0 +1,258 @@
+"""Arrays and tables in files -> names, labels, and vectors, images or paths of images.
+
+    .npy, .npz       ─► the arrays `x`, `y`, `classes` ─┐
+    CSV, Parquet     ─► columns ────────────────────────┴► Contents
+
+What cannot be used is refused with one line.
+"""
+
+import csv
+import math
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from s2osc.errors import DataError
+from s2osc.types import IMAGE_NDIMS, check_inputs
+
+ARRAY_SUFFIXES = (".npy", ".npz")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+TEXT_COLUMNS = ("path", "label", "item", "id")
+TABLE_ADVICE = (
+    "give `path` for image files, one column of lists of numbers, "
+    "or columns of numbers with no text but `label`, `item` and `id`"
+)
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError),
+    *(csv.Error, zipfile.BadZipFile, zlib.error, pa.ArrowException),
+)
+
+
+class Contents(NamedTuple):
+    """What one file holds."""
+
+    names: list[str]  # `path`, `item` or `id` column, or row number from 0
+    content: list[Path] | np.ndarray  # paths, (n, H, W[, 3]) uint8 or (n, D) float32
+    labels: list[str] | None  # "" where an item has none
+    found: str  # columns or arrays, for messages
+
+
+def read_arrays(path: Path) -> Contents:
+    """The items, and labels where there are any, of a .npy or .npz file."""
+    arrays = _load_arrays(path)
+    inputs = _as_inputs(arrays["x"], str(path))
+    names = [str(row) for row in range(len(inputs))]
+    if "y" not in arrays:
+        return Contents(names, inputs, None, "an array `x` only")
+    y = arrays["y"]
+    if y.shape != (len(inputs),):
+        raise DataError(
+            f"{path} holds {len(inputs)} items in `x` and labels of shape {y.shape} in `y`; "
+            "give exactly one label per item"
+        )
+    labels = _names_of_classes(y, arrays.get("classes"), path)
+    return Contents(names, inputs, labels, "the arrays `x` and `y`")
+
+
+def read_table(path: Path) -> Contents:
+    """The items, and labels where there are any, of a manifest or a table of vectors."""
+    table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    columns = table.column_names
+    found = f"the columns {_listed(columns)}"
+    if len(set(columns)) < len(columns):
+        twice = [name for name, count in Counter(columns).items() if count > 1]
+        raise DataError(f"{path} has several columns called {_listed(twice)}; rename them")
+    if table.num_rows == 0:
+        return Contents([], [], None, found)
+    text = {
+        name: [_text(value) for value in table[name].to_pylist()]
+        for name in TEXT_COLUMNS
+        if name in columns
+    }
+    if "path" in text:
+        names = text["path"]
+        content: list[Path] | np.ndarray = [path.parent / name for name in names]
+    else:
+        names = text.get("item") or text.get("id") or [str(row) for row in range(table.num_rows)]
+        content = _as_inputs(_vectors_of(path, table), str(path))
+    labels = text["label"] if any(text.get("label", [])) else None
+    return Contents(names, content, labels, found)
+
+
+@contextmanager
+def _reading(path: Path, kind: str, advice: str) -> Iterator[None]:
+    """Turn whatever a damaged or foreign file makes a reader raise into one line."""
+    try:
+        yield
+    except DataError:
+        raise
+    except UNREADABLE as error:
+        problem = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"{path} cannot be read as {kind} ({problem}); {advice}") from error
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    advice = "save plain arrays, without Python objects, by np.save or np.savez"
+    with _reading(path, "a .npy or .npz file", advice), path.open("rb") as file:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"x": loaded}
+        if "x" not in loaded.files:
+            raise DataError(f"{path} has no array `x`; found: {_listed(loaded.files)}")
+        arrays = {name: loaded[name] for name in ("x", "y", "classes") if name in loaded.files}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("a member of the archive is no array")
+        return arrays
+
+
+def _names_of_classes(y: np.ndarray, classes: np.ndarray | None, path: Path) -> list[str]:
+    if classes is None:
+        return [_text(value) for value in y.tolist()]
+    names = [_text(value) for value in np.ravel(classes).tolist()]
+    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(names):
+        raise DataError(
+            f"{path}: `y` must hold whole numbers from 0 to {len(names) - 1}, which index `classes`"
+        )
+    return [names[number] for number in y.tolist()]
+
+
+def _text(value: object) -> str:
+    """A label as text: "" where it is missing, no fraction where a number is whole.
+
+    >>> [_text(value) for value in ("03", 3, 3.0, b"cat", None, float("nan"))]
+    ['03', '3', '3', 'cat', '', '']
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _as_inputs(array: np.ndarray, what: str) -> np.ndarray:
+    """An array as uint8 images or float32 vectors, or one line on why it is neither."""
+    if array.dtype.kind not in "buif":
+        raise DataError(f"{what} holds values of type {array.dtype}; give numbers")
+    if array.size == 0:
+        raise DataError(f"{what} is empty; it holds an array of shape {array.shape}")
+    if array.ndim == 4 and array.shape[3] == 1:
+        array = array[..., 0]
+    is_wide = array.dtype.kind in "ui" and array.dtype != np.uint8
+    if array.ndim in IMAGE_NDIMS and is_wide and array.min() >= 0 and array.max() <= 255:
+        array = array.astype(np.uint8)
+    # NaN and numbers too large for float32 are reported in one line, not also warned about.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check_inputs(array, what)
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    with (
+        _reading(path, "a Parquet file", "write it again"),
+        pyarrow.parquet.ParquetFile(path) as file,
+    ):
+        table = file.read()
+    return table.rename_columns([_column_name(name) for name in table.column_names])
+
+
+def _read_csv(path: Path) -> pa.Table:
+    """A manifest as it is written; of vectors, the text columns as written, others as numbers."""
+    with (
+        _reading(path, "a CSV file", "save it as UTF-8 text"),
+        path.open(encoding="utf-8-sig", newline="") as lines,
+    ):
+        first = lines.readline()
+        delimiter = max(",;\t", key=first.count)
+        cells = next(csv.reader([first], delimiter=delimiter), [])
+    has_header = not _are_numbers(cells) or cells == [str(i) for i in range(len(cells))]
+    columns = [_column_name(cell) if has_header else str(i) for i, cell in enumerate(cells)]
+    others = pa.string() if "path" in columns else pa.float32()
+    types = {name: pa.string() if name in TEXT_COLUMNS else others for name in columns}
+    with _reading(path, "a CSV file", f"found the columns {_listed(columns)}; {TABLE_ADVICE}"):
+        return pyarrow.csv.read_csv(
+            path,
+            pyarrow.csv.ReadOptions(column_names=columns, skip_rows=int(has_header)),
+            pyarrow.csv.ParseOptions(delimiter=delimiter),
+            pyarrow.csv.ConvertOptions(
+                column_types=types, include_columns=[name for name in columns if name]
+            ),
+        )
+
+
+def _column_name(name: str) -> str:
+    """A column's name; the names with a meaning are known in any case.
+
+    >>> _column_name(" Label"), _column_name("Width")
+    ('label', 'Width')
+    """
+    name = name.strip()
+    return name.lower() if name.lower() in TEXT_COLUMNS else name
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    try:
+        return [float(cell) for cell in cells] != []
+    except ValueError:
+        return False
+
+
+def _vectors_of(path: Path, table: pa.Table) -> np.ndarray:
+    """The one column of lists, or all columns of numbers side by side."""
+    # pandas writes row numbers as a column without a name, or with one of these.
+    columns = [
+        name
+        for name in table.column_names
+        if name
+        and name not in TEXT_COLUMNS
+        and not name.startswith(("__index_level_", "Unnamed: "))
+    ]
+    lists = [name for name in columns if _is_list(table.schema.field(name).type)]
+    if len(lists) == 1:
+        return _vectors_of_lists(table[lists[0]], f"the column `{lists[0]}` of {path}")
+    if not columns or not all(_is_number(table.schema.field(name).type) for name in columns):
+        raise DataError(f"{path} has the columns {_listed(table.column_names)}; {TABLE_ADVICE}")
+    vectors = np.empty((table.num_rows, len(columns)), dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for index, name in enumerate(columns):
+            vectors[:, index] = table[name].to_numpy()
+    return vectors
+
+
+def _vectors_of_lists(column: pa.ChunkedArray, what: str) -> np.ndarray:
+    lengths = pyarrow.compute.min_max(pyarrow.compute.list_value_length(column)).as_py()
+    if column.null_count or lengths["min"] != lengths["max"]:
+        raise DataError(f"{what} holds vectors of different lengths, or none in some rows")
+    flat = np.concatenate(
+        [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    )
+    return flat.reshape(len(column), lengths["max"])
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return (is_list or pa.types.is_fixed_size_list(kind)) and _is_number(kind.value_type)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    """Names for a message, not too many of them.
+
+    >>> _listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

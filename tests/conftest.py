@@ -1,0 +1,33 @@
+"""What tests of several folders share."""
+
+from pathlib import Path
+
+import pytest
+
+from files import easy_vectors, known_labels, npz, pool_labels
+from s2osc.cli import main
+
+STEPS = ("epochs=1", "min_steps=20")
+QUICK = (
+    *(f"--set={role}.training.{step}" for role in ("teacher", "student") for step in STEPS),
+    *(f"--set={role}.network.widths=8,8,8" for role in ("teacher", "student")),
+    *(f"--set={role}.network.hidden=16,16" for role in ("teacher", "student")),
+)
+
+
+@pytest.fixture(scope="session")
+def quick() -> tuple[str, ...]:
+    """Options of the command line under which a run takes half a second."""
+    return QUICK
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """A folder with known.npz, pool.npz and, in ``out``, the results. To be read only."""
+    folder = tmp_path_factory.mktemp("finished")
+    known, pool = known_labels(), pool_labels()
+    npz(folder / "known.npz", x=easy_vectors(known, seed=0), y=known)
+    npz(folder / "pool.npz", x=easy_vectors(pool, seed=1), y=pool)
+    paths = [f"--{name}={folder / name}.npz" for name in ("known", "pool")]
+    assert main(["classify", *paths, f"--out={folder / 'out'}", *QUICK]) == 0
+    return folder

@@ -1,0 +1,250 @@
+"""Arrays and tables become names, labels and inputs, or one line that says why not."""
+
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from files import npy, npz, parquet, text, truncated, vectors
+from s2osc.data.tables import ARRAY_SUFFIXES, Contents, read_arrays, read_table
+from s2osc.errors import DataError
+
+
+def read(path: Path) -> Contents:
+    return read_arrays(path) if path.suffix in ARRAY_SUFFIXES else read_table(path)
+
+
+# Arrays
+
+
+def test_vectors_in_npy_keep_their_rows(tmp_path):
+    held = read_arrays(npy(tmp_path / "a.npy", vectors(5)))
+    assert (held.names, held.labels) == (["0", "1", "2", "3", "4"], None)
+    np.testing.assert_array_equal(held.content, vectors(5))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "labels"),
+    [
+        ({"y": [3, 3, 10, 10]}, ["3", "3", "10", "10"]),
+        ({"y": np.array([1.0, 1.0, 2.0, 2.0])}, ["1", "1", "2", "2"]),
+        ({"y": np.array([b"a", b"a", b"b", b"b"])}, ["a", "a", "b", "b"]),
+        ({"y": [1, 1, 0, 0], "classes": ["ant", "bee", "fly"]}, ["bee", "bee", "ant", "ant"]),
+    ],
+)
+def test_labels_of_arrays_are_names_or_index_the_classes(tmp_path, arrays, labels):
+    assert read_arrays(npz(tmp_path / "k.npz", x=vectors(), **arrays)).labels == labels
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int64, np.uint8, bool])
+def test_arrays_with_two_axes_become_float32_vectors(tmp_path, dtype):
+    content = read_arrays(npy(tmp_path / "a.npy", np.ones((2, 3), dtype))).content
+    assert content.dtype == np.float32
+    assert (content == 1).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 8), (2, 8, 8, 1)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_arrays_of_grey_images_lose_an_empty_axis_and_wide_integers(tmp_path, shape, dtype):
+    content = read_arrays(npy(tmp_path / "a.npy", np.full(shape, 255, dtype))).content
+    assert (content.shape, content.dtype) == ((2, 8, 8), np.uint8)
+    assert (content == 255).all()
+
+
+# Tables of vectors
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3)])
+def test_a_column_of_lists_is_a_table_of_vectors(tmp_path, kind):
+    column = pa.array(vectors(4).tolist(), type=kind)
+    source = parquet(tmp_path / "a.parquet", v=column, item=list("wxyz"), split=["train"] * 4)
+    held = read_table(source)
+    assert held.names == ["w", "x", "y", "z"]
+    np.testing.assert_array_equal(held.content, vectors(4))
+
+
+def test_lists_in_several_row_groups_stay_in_order(tmp_path):
+    table = pa.table({"v": pa.array(vectors(7).tolist(), type=pa.list_(pa.float32(), 3))})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    np.testing.assert_array_equal(read_table(tmp_path / "a.parquet").content, vectors(7))
+
+
+def test_numeric_columns_are_features_but_ids_labels_and_row_numbers_are_not(tmp_path):
+    a, b, c = vectors(2).T
+    columns = {"id": [7, 8], "a": a, "b": b, "Label": [0, 1], "c": c, "__index_level_0__": [5, 6]}
+    held = read_table(parquet(tmp_path / "a.parquet", **columns))
+    np.testing.assert_array_equal(held.content, vectors(2))
+    assert (held.names, held.labels) == (["7", "8"], ["0", "1"])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a,b,c,label,item", "0,0.125,0.25,03,x", "0.375,0.5,0.625,,y"],
+        [",0,1,2,label,item", "0,0,0.125,0.25,03,x", "1,0.375,0.5,0.625,,y"],
+    ],
+)
+def test_a_csv_of_numbers_is_a_table_of_vectors(tmp_path, lines):
+    held = read_table(text(tmp_path / "a.csv", *lines))
+    np.testing.assert_array_equal(held.content, vectors(2))
+    assert (held.names, held.labels) == (["x", "y"], ["03", ""])
+
+
+def test_a_csv_of_numbers_without_a_header_loses_no_row(tmp_path):
+    np.savetxt(tmp_path / "a.csv", vectors(4), delimiter=",")
+    np.testing.assert_array_equal(read_table(tmp_path / "a.csv").content, vectors(4))
+
+
+def test_a_csv_column_may_start_with_many_whole_numbers(tmp_path):
+    lines = ["a,b,c"] + ["0,0,0"] * 300_000 + ["0.5,1,1"]
+    content = read_table(text(tmp_path / "a.csv", *lines)).content
+    assert content[-1].tolist() == [0.5, 1, 1]
+
+
+# Manifests
+
+
+def test_a_manifest_names_files_beside_it(tmp_path):
+    held = read_table(text(tmp_path / "a.csv", "path,label,size", "b/c.png,03,9", "/d.png,,9"))
+    assert held == (
+        ["b/c.png", "/d.png"],
+        [tmp_path / "b" / "c.png", Path("/d.png")],
+        ["03", ""],
+        "the columns path, label, size",
+    )
+
+
+@pytest.mark.parametrize("header", ["\ufeffPath; Label ;note", "path\tlabel\tnote"])
+def test_other_delimiters_a_byte_order_mark_and_more_columns_are_understood(tmp_path, header):
+    mark = ";" if ";" in header else "\t"
+    rows = [mark.join(["a.png", label, note]) for label, note in zip("aabb", "1xyz", strict=True)]
+    assert read_table(text(tmp_path / "k.csv", header, *rows)).labels == ["a", "a", "b", "b"]
+
+
+# What cannot be used
+
+
+def object_array(tmp_path: Path) -> Path:
+    np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    return tmp_path / "a.npy"
+
+
+def forged_npy(path: Path) -> Path:
+    """An array of two values whose header claims far more than any machine holds."""
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 300), }\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(8))
+    return path
+
+
+def zip_of_text(path: Path) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", "no array")
+    return path
+
+
+def npz_with_damage(path: Path) -> Path:
+    npz(path, x=vectors(40))
+    content = bytearray(path.read_bytes())
+    content[200] ^= 255
+    path.write_bytes(content)
+    return path
+
+
+BAD_FILES = {
+    "no rows": (lambda p: npy(p / "a.npy", np.zeros((0, 3))), r"is empty; .* shape \(0, 3\)"),
+    "no columns": (lambda p: npy(p / "a.npy", np.zeros((3, 0))), "is empty"),
+    "empty csv": (lambda p: text(p / "a.csv"), "cannot be read as a CSV file"),
+    "no bytes": (lambda p: (p / "a.csv").write_bytes(b"") or p / "a.csv", "as a CSV file"),
+    "NaN": (
+        lambda p: npy(p / "a.npy", np.full((2, 3), np.nan)),
+        "NaN or infinite values in 2 of 2",
+    ),
+    "too large": (lambda p: npy(p / "a.npy", np.full((2, 3), 1e200)), "NaN or infinite"),
+    "both infinities": (lambda p: npy(p / "a.npy", np.array([[np.inf, -np.inf, 0]])), "infinite"),
+    "NaN in csv": (
+        lambda p: text(p / "a.csv", "a,b,c", "1,,2"),
+        "NaN or infinite values in 1 of 1",
+    ),
+    "null in parquet": (
+        lambda p: parquet(p / "a.parquet", a=[1, None], b=[1, 2], c=[1, 2]),
+        "NaN or infinite values in 1 of 2",
+    ),
+    "float images": (
+        lambda p: npy(p / "a.npy", np.zeros((2, 8, 8))),
+        "images of type float64; give uint8 values from 0 to 255",
+    ),
+    "16-bit images": (
+        lambda p: npy(p / "a.npy", np.full((2, 8, 8), 256, np.uint16)),
+        "images of type uint16; give uint8",
+    ),
+    "words": (lambda p: npy(p / "a.npy", np.array([["a"]])), "values of type <U1; give numbers"),
+    "one axis": (lambda p: npy(p / "a.npy", np.zeros(3)), "has 1 axes"),
+    "no axis": (lambda p: npy(p / "a.npy", np.array(3.0)), "has 0 axes"),
+    "pickled": (object_array, "cannot be read as a .npy or .npz file"),
+    "truncated npy": (
+        lambda p: truncated(npy(p / "a.npy", vectors(40))),
+        "cannot be read as a .npy",
+    ),
+    "truncated npz": (
+        lambda p: truncated(npz(p / "a.npz", x=vectors(40))),
+        "cannot be read as a .n",
+    ),
+    "damaged npz": (lambda p: npz_with_damage(p / "a.npz"), "cannot be read as a .npy or .npz"),
+    "text in npz": (lambda p: zip_of_text(p / "a.npz"), "cannot be read as .* is no array"),
+    "forged npy": (lambda p: forged_npy(p / "a.npy"), "cannot be read as a .npy"),
+    "text as npy": (lambda p: text(p / "a.npy", "hello"), "cannot be read as a .npy"),
+    "text as parquet": (lambda p: text(p / "a.parquet", "hello"), "cannot be read as a Parquet"),
+    "truncated parquet": (
+        lambda p: truncated(parquet(p / "a.parquet", a=[1.0])),
+        "cannot be read as a Parquet file",
+    ),
+    "bytes as csv": (
+        lambda p: (p / "a.csv").write_bytes(b"\xff\xfe\x00p") and p / "a.csv",
+        "cannot be read as a CSV file .*; save it as UTF-8 text",
+    ),
+    "latin 1 csv": (
+        lambda p: (p / "a.csv").write_bytes(b"path\ncaf\xe9.png\n") and p / "a.csv",
+        "cannot be read as a CSV file",
+    ),
+    "ragged csv": (lambda p: text(p / "a.csv", "a,b", "1,2", "1"), "Expected 2 columns, got 1"),
+    "no x": (lambda p: npz(p / "a.npz", data=vectors()), "no array `x`; found: data"),
+    "y of another length": (
+        lambda p: npz(p / "a.npz", x=vectors(4), y=[1, 2]),
+        r"4 items in `x` and labels of shape \(2,\) in `y`",
+    ),
+    "y beyond classes": (
+        lambda p: npz(p / "a.npz", x=vectors(2), y=[0, 2], classes=["a", "b"]),
+        "whole numbers from 0 to 1, which index `classes`",
+    ),
+    "no path column": (
+        lambda p: text(p / "a.csv", "file,class", "a.png,cat"),
+        "found the columns file, class; give `path`",
+    ),
+    "text column": (
+        lambda p: parquet(p / "a.parquet", file=["a.png"], size=[3]),
+        "has the columns file, size; give `path`",
+    ),
+    "two columns of one name": (
+        lambda p: text(p / "a.csv", "a,b,a", "1,2,3"),
+        "has several columns called a; rename them",
+    ),
+    "ragged lists": (
+        lambda p: parquet(p / "a.parquet", v=[[1.0], [1.0, 2.0]]),
+        "`v` of .* holds vectors of different lengths",
+    ),
+    "missing list": (
+        lambda p: parquet(p / "a.parquet", v=[[1.0], None]),
+        "`v` of .* holds vectors of different lengths, or none",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path, make, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read(make(tmp_path))
+    assert "\n" not in str(caught.value)

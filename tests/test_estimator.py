@@ -1,0 +1,399 @@
+"""The scikit-learn face: its conventions, its marks for pool and unknown, its errors."""
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import (
+    check_classifiers_classes,
+    check_classifiers_train,
+    check_methods_subset_invariance,
+    parametrize_with_checks,
+)
+
+from s2osc import S2OSC, UNKNOWN
+from s2osc.errors import DataError, SettingsError
+from s2osc.pipeline.storage import load_model
+
+SMALL = {
+    "teacher.network.hidden": (32, 16),
+    "student.network.hidden": (32, 16),
+    "teacher.training.min_steps": 60,
+    "student.training.min_steps": 60,
+}
+SMALL_IMAGES = SMALL | {
+    "teacher.network.widths": (8, 16, 16),
+    "student.network.widths": (8, 16, 16),
+    "teacher.training.batch_size": 32,
+    "student.training.batch_size": 32,
+    "student.labelled_batch": 32,
+}
+NAMES = np.array(["cat", "dog", "zebra"])
+
+CANNOT_PASS = {
+    "check_classifiers_classes": "takes -1 for a class; here it marks a row of the pool, as in "
+    "scikit-learn's own semi-supervised classifiers, which the check knows by name",
+}
+
+
+def small(**parameters):
+    return S2OSC(**({"k": 20, "n_groups": 1, "settings": SMALL} | parameters))
+
+
+def blobs(seed=0):
+    """Labelled rows of three blobs, then a pool of those and a fourth far away: X, y, truth."""
+    random_state = np.random.default_rng(seed)
+    centres = 8 * np.eye(4, 6)
+    truth = np.concatenate([np.repeat([0, 1, 2], 40), np.repeat([0, 1, 2, UNKNOWN], 30)])
+    X = centres[truth] + random_state.normal(size=(len(truth), 6))
+    y = np.where(np.arange(len(truth)) < 120, truth, -1)
+    return X, y, truth
+
+
+def pictures(shape, seed=0):
+    """The same of images: a bright quarter each, in a colour of its own where there is one."""
+    random_state = np.random.default_rng(seed)
+    truth = np.concatenate([np.repeat([0, 1, 2], 30), np.repeat([0, 1, 2, UNKNOWN], 20)])
+    X = random_state.integers(0, 60, (len(truth), *shape), dtype=np.uint8)
+    middle = shape[0] // 2
+    for image, kind in zip(X, truth % 4, strict=True):
+        rows, columns = divmod(kind, 2)
+        quarter = image[rows * middle :][:middle, columns * middle :][:, :middle]
+        quarter[...] = np.eye(4, 3, k=0, dtype=np.uint8)[kind] * 200 if len(shape) == 3 else 200
+    y = np.where(np.arange(len(truth)) < 90, truth, -1)
+    return X, y, truth
+
+
+def as_strings(y, pool=""):
+    return np.where(y == -1, pool, NAMES[y])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, _ = blobs()
+    return small().fit(X, y)
+
+
+@parametrize_with_checks([small()], expected_failed_checks=lambda _: CANNOT_PASS)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def test_the_one_check_fails_for_its_reason_and_passes_where_the_pool_is_marked_so():
+    with pytest.raises(DataError, match="only the class 1 beside the pool"):
+        check_classifiers_classes("S2OSC", small())
+    check_classifiers_classes("SelfTrainingClassifier", small())
+
+
+@pytest.mark.parametrize("check", [check_classifiers_train, check_methods_subset_invariance])
+def test_checks_pass_with_the_default_settings_too(check):
+    check("S2OSC", S2OSC())
+
+
+def test_default_settings_tell_known_blobs_and_a_far_one_apart():
+    X, y, truth = blobs()
+    estimator = S2OSC(k=20).fit(X, y)
+    assert np.mean(estimator.transduction_[120:] == truth[120:]) >= 0.98
+    new_X, _, new_truth = blobs(seed=1)
+    assert estimator.score(new_X, new_truth) >= 0.98
+
+
+def test_the_variant_for_several_unknown_classes_tells_them_apart_too():
+    X, y, truth = blobs()
+    estimator = small(unknown="many").fit(X, y)
+    assert np.mean(estimator.transduction_ == truth) >= 0.95
+    np.testing.assert_allclose(estimator.predict_proba(X).sum(1), 1, rtol=1e-5)
+
+
+def test_labelled_rows_keep_their_label_and_have_no_group(fitted):
+    _, y, _ = blobs()
+    np.testing.assert_array_equal(fitted.transduction_[:120], y[:120])
+    assert (fitted.groups_[:120] == -1).all()
+
+
+def test_exactly_the_unknown_rows_of_the_pool_have_a_group(fitted):
+    unknown = fitted.transduction_ == UNKNOWN
+    assert unknown.any()
+    np.testing.assert_array_equal(fitted.groups_ >= 0, unknown)
+
+
+def test_predict_agrees_with_the_transduction_on_the_pool(fitted):
+    X, _, _ = blobs()
+    np.testing.assert_array_equal(fitted.predict(X)[120:], fitted.transduction_[120:])
+
+
+def test_the_unknown_score_is_high_for_unknown_rows_and_low_for_known_ones(fitted):
+    X, _, truth = blobs(seed=1)
+    score = fitted.unknown_score(X)
+    assert score[truth == UNKNOWN].min() > score[truth != UNKNOWN].max()
+
+
+def test_columns_of_predict_proba_follow_the_classes(fitted):
+    X, _, _ = blobs()
+    assert fitted.classes_.tolist() == [-1, 0, 1, 2]
+    assert fitted.known_classes_.tolist() == [0, 1, 2]
+    p = fitted.predict_proba(X)
+    np.testing.assert_array_equal(fitted.classes_[p.argmax(1)], fitted.predict(X))
+    np.testing.assert_allclose(p[:, 0], fitted.unknown_score(X))
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["U", object])
+def test_strings_are_answered_as_numbers_are(fitted, dtype):
+    X, y, _ = blobs()
+    named = small().fit(X, as_strings(y).astype(dtype))
+    assert named.classes_.tolist() == ["cat", "dog", "unknown", "zebra"]
+    assert named.known_classes_.tolist() == NAMES.tolist()
+    expected = as_strings(fitted.transduction_, pool="unknown")
+    assert named.transduction_.tolist() == expected.tolist()
+    assert named.predict(X).tolist() == as_strings(fitted.predict(X), pool="unknown").tolist()
+    np.testing.assert_array_equal(named.predict_proba(X), fitted.predict_proba(X)[:, [1, 2, 0, 3]])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_a_missing_string_marks_the_pool(fitted, missing, kind):
+    X, y, _ = blobs()
+    labels = [missing if label == -1 else str(NAMES[label]) for label in y]
+    named = small().fit(X, kind(labels) if kind is list else kind(labels, dtype=object))
+    expected = as_strings(fitted.transduction_, pool="unknown")
+    assert named.transduction_.tolist() == expected.tolist()
+
+
+def test_numbers_other_than_0_to_c_minus_1_keep_their_names(fitted):
+    X, y, _ = blobs()
+    named = small().fit(X, np.where(y == -1, -1, 10 - 20 * y))
+    assert named.classes_.tolist() == [-30, -10, -1, 10]
+    accuracy = np.mean(named.predict(X) == np.where(fitted.predict(X) == -1, -1, 10 - 20 * y))
+    assert accuracy == np.mean(fitted.predict(X) == y)
+
+
+@pytest.mark.parametrize("shape", [(10, 10), (10, 10, 3)], ids=["grey", "colour"])
+def test_images_are_told_apart(shape):
+    X, y, truth = pictures(shape)
+    estimator = small(k=15, flip=False, settings=SMALL_IMAGES).fit(X, y)
+    assert np.mean(estimator.transduction_ == truth) >= 0.95
+    new_X, _, new_truth = pictures(shape, seed=1)
+    assert estimator.score(new_X, new_truth) >= 0.95
+
+
+def test_without_a_pool_nothing_is_unknown():
+    X, y, truth = blobs()
+    known = y != -1
+    estimator = small().fit(X[known], y[known])
+    assert estimator.classes_.tolist() == [0, 1, 2]
+    assert estimator.predict_proba(X).shape == (len(X), 3)
+    score = estimator.unknown_score(X)
+    assert score[truth == UNKNOWN].mean() > score[truth != UNKNOWN].mean()
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_another():
+    X, y, _ = blobs()
+    first, again, other = (
+        small(random_state=seed).fit(X, y).predict_proba(X) for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_a_random_state_gives_the_same_answer_from_the_same_place():
+    X, y, _ = blobs()
+    first, again = (
+        small(random_state=np.random.RandomState(0)).fit(X, y).predict_proba(X) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, again)
+
+
+def test_random_state_none_differs_from_fit_to_fit_and_still_tells_apart():
+    X, y, truth = blobs()
+    first, second = (small(random_state=None).fit(X, y) for _ in range(2))
+    assert not np.array_equal(first.predict_proba(X), second.predict_proba(X))
+    for estimator in (first, second):
+        assert np.mean(estimator.transduction_ == truth) >= 0.95
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_global_random_state_is_left_as_found(seed):
+    X, y, _ = blobs()
+    before = np.random.get_state()[1:3], torch.get_rng_state(), random.getstate()  # noqa: NPY002
+    small(random_state=seed).fit(X, y).predict(X)
+    after = np.random.get_state()[1:3], torch.get_rng_state(), random.getstate()  # noqa: NPY002
+    np.testing.assert_array_equal(before[0][0], after[0][0])
+    assert before[0][1] == after[0][1]
+    assert torch.equal(before[1], after[1])
+    assert before[2] == after[2]
+
+
+def test_fit_leaves_its_inputs_untouched():
+    X, y, _ = blobs()
+    kept_X, kept_y = X.copy(), y.copy()
+    small().fit(X, y)
+    np.testing.assert_array_equal(X, kept_X)
+    np.testing.assert_array_equal(y, kept_y)
+
+
+def test_the_answer_does_not_depend_on_the_batch(fitted):
+    X, _, _ = blobs()
+    parts = np.concatenate([fitted.predict_proba(part) for part in np.array_split(X, 7)])
+    np.testing.assert_allclose(parts, fitted.predict_proba(X), atol=1e-6)
+
+
+def test_parameters_can_be_read_set_and_cloned(fitted):
+    estimator = small(n_groups=3, random_state=7)
+    copy = clone(estimator)
+    assert copy.get_params() == estimator.get_params()
+    assert copy.set_params(k=5, unknown="many").get_params()["k"] == 5
+    assert estimator.k == 20
+    with pytest.raises(NotFittedError):
+        clone(fitted).predict(np.zeros((1, 6)))
+
+
+def test_the_number_of_groups_is_what_was_asked_for():
+    X, y, _ = blobs()
+    groups = small(n_groups=3).fit(X, y).groups_
+    assert sorted(set(groups.tolist())) == [-1, 0, 1, 2]
+
+
+def test_it_is_the_last_step_of_a_pipeline():
+    X, y, truth = blobs()
+    pipeline = make_pipeline(StandardScaler(), small()).fit(1000 * X + 5, y)
+    assert np.mean(pipeline[-1].transduction_ == truth) >= 0.95
+    assert pipeline.score(1000 * X + 5, truth) >= 0.95
+    assert clone(pipeline).set_params(s2osc__k=10).get_params()["s2osc__k"] == 10
+
+
+def test_a_grid_search_tries_settings_on_held_out_truth():
+    X, y, truth = blobs()
+    held_X, _, held_truth = blobs(seed=1)
+    split = PredefinedSplit(np.repeat([-1, 0], [len(X), len(held_X)]))
+    search = GridSearchCV(small(), {"k": [5, 20]}, cv=split, refit=False)
+    search.fit(np.concatenate([X, held_X]), np.concatenate([y, held_truth]))
+    assert search.best_score_ >= 0.95
+    assert set(search.cv_results_["param_k"]) == {5, 20}
+    assert len(truth) == len(held_truth)
+
+
+def test_a_fitted_estimator_survives_pickling(fitted):
+    X, _, _ = blobs()
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(again.groups_, fitted.groups_)
+
+
+def test_a_saved_model_answers_as_the_estimator_does(fitted, tmp_path):
+    X, _, _ = blobs()
+    fitted.save(tmp_path / "model")
+    model, classes = load_model(tmp_path / "model")
+    assert classes == ("0", "1", "2")
+    np.testing.assert_array_equal(model.predict(X.astype(np.float32)).labels, fitted.predict(X))
+
+
+def test_a_model_without_a_student_is_not_saved(tmp_path):
+    X, y, _ = blobs()
+    with pytest.raises(SettingsError, match="without a pool"):
+        small().fit(X[:120], y[:120]).save(tmp_path)
+
+
+def test_progress_is_shown_only_where_asked_for(capfd, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # to rich, this is a terminal
+    X, y, _ = blobs()
+    small().fit(X, y)
+    assert capfd.readouterr() == ("", "")
+    small(verbose=True).fit(X, y)
+    assert "training g" in capfd.readouterr().err
+
+
+def test_other_settings_are_taken_by_name_and_win_over_the_arguments():
+    X, y, _ = blobs()
+    estimator = small(settings=SMALL | {"filtering.k": 7, "student.tau": 0.5}).fit(X, y)
+    assert estimator.model_.filtering.k == 7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"preset": "quick"}, "preset is 'quick'"),
+        ({"unknown": "some"}, "student.unknown is 'some'"),
+        ({"k": 0}, "K is 0"),
+        ({"k": 2.5}, "filtering.k is 2.5; give a whole number"),
+        ({"n_groups": 0}, "number of groups is 0"),
+        ({"settings": {"student.tua": 0.5}}, "did you mean student.tau"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"device": "tpu"}, "device is 'tpu'"),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_is_named(parameters, message):
+    X, y, _ = blobs()
+    with pytest.raises(SettingsError, match=message):
+        S2OSC(**parameters).fit(X, y)
+
+
+def spoilt(row, value):
+    X, _, _ = blobs()
+    X[row] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (spoilt(3, np.nan), r"NaN or infinite values in 1 of 240 vectors \(first: row 3\)"),
+        (spoilt(5, [np.inf, -np.inf, 0, 0, 0, 0]), r"first: row 5"),
+        (spoilt(7, 1e300), r"first: row 7"),
+        (np.full((240, 2), "cat"), "cannot be read as numbers: .*'cat'"),
+        (np.zeros((240, 8, 8)), "images of type float64; give uint8"),
+        (np.zeros((240, 8, 8, 4), np.uint8), "images with 4 channels"),
+        (np.zeros((240, 2, 8, 8, 3), np.uint8), "X has 5 axes"),
+    ],
+)
+def test_inputs_that_cannot_be_used_are_refused_in_one_line(X, message):
+    _, y, _ = blobs()
+    with pytest.raises(DataError, match=message) as refused:
+        small().fit(X, y)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.full(240, -1), "no class beside the pool"),
+        (np.repeat([4, -1], 120), "only the class 4 beside the pool"),
+        (np.repeat(["a", ""], 120), "only the class 'a' beside the pool"),
+        (np.repeat([0, 1, 2, -1], [119, 100, 1, 20]), "class 2 has one labelled row"),
+        (np.repeat(["a", "unknown", ""], 80), "a class is called 'unknown'"),
+        (np.array(["a", 3] * 120, dtype=object), "y mixes strings with 3"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_refused(y, message):
+    X, _, _ = blobs()
+    with pytest.raises(DataError, match=message):
+        small().fit(X, y)
+
+
+def test_labels_of_another_number_are_refused():
+    X, y, _ = blobs()
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[240, 239\]"):
+        small().fit(X, y[:-1])
+
+
+def test_items_of_another_shape_than_fitted_are_refused(fitted):
+    with pytest.raises(ValueError, match="X has 5 features, but S2OSC is expecting 6"):
+        fitted.predict(np.zeros((2, 5)))
+    with pytest.raises(DataError, match=r"shape \(6, 6\); the model was fitted on .* \(6,\)"):
+        fitted.predict(np.zeros((2, 6, 6), np.uint8))
+
+
+def test_images_of_another_shape_than_fitted_are_refused():
+    X, y, _ = pictures((8, 8))
+    few_steps = {"teacher.training.min_steps": 1, "student.training.min_steps": 1}
+    estimator = small(k=15, settings=SMALL_IMAGES | few_steps).fit(X, y)
+    for other in ((2, 6, 8), (2, 8, 8, 3), (2, 64)):
+        with pytest.raises(DataError, match=r"the model was fitted on items of shape \(8, 8\)"):
+            estimator.predict(np.zeros(other, np.uint8))

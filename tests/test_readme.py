@@ -1,0 +1,46 @@
+"""The README's examples, run as they stand."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from s2osc.cli import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_python_example_tells_known_from_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = blocks("python")
+    exec(compile(example, "README.md", "exec"), {})
+    labels, share_right, groups = capsys.readouterr().out.strip().splitlines()
+    assert "-1" in labels
+    assert float(share_right) > 0.9
+    assert groups.endswith("groups of unknown items")
+
+
+def test_the_commands_classify_a_folder_and_predict_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = load_digits()
+    for n, (image, label) in enumerate(zip(digits.images[:600], digits.target, strict=False)):
+        folder = "later" if n >= 500 else f"labelled/{label}" if n % 2 and label < 5 else "new"
+        path = tmp_path / "photos" / folder / f"{n}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image * 15).astype(np.uint8)).save(path)
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("console")
+    for line in example.strip().splitlines():
+        program, *arguments = shlex.split(line.removeprefix("$ "))
+        assert program == "s2osc"
+        assert main(arguments) == 0
+    assert (tmp_path / "results" / "report.html").exists()
+    assert len((tmp_path / "later.csv").read_text().splitlines()) == 101
