@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         options.command(options)
+        sys.stdout.flush()  # a pipe that was closed shows here, not when Python ends
     except S2OSCError as error:
         # A library's own message, or a file's name, may have several lines.
         print("s2osc:", *str(error).splitlines(), file=sys.stderr)
@@ -133,7 +135,7 @@ def _add_bench(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     running = actions.add_parser("run", help="run what is not yet recorded; can be interrupted")
     running.set_defaults(command=run_bench)
-    running.add_argument("experiment", help="released or single")
+    running.add_argument("experiment", help="released, single or variants")
     running.add_argument("--data", default="mnist,fashion_mnist", help="names, comma-separated")
     running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
     reporting = actions.add_parser("report", help="print the tables of recorded experiments")
@@ -305,10 +307,11 @@ def _show_finding(finding: "Finding", out: Path) -> None:
     from rich.table import Table
 
     # Names of classes and folders are shown as they are, and never broken over lines.
-    console = Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    console = Console(markup=False, emoji=False, highlight=False)
+    say = partial(console.print, soft_wrap=True)
     counts, summary = finding.summary["counts"], finding.summary
     for warning in summary["warnings"]:
-        console.print(f"Note: {warning}", style="yellow")
+        say(f"Note: {warning}", style="yellow")
     table = Table(title=f"{summary['items']['pool']:,} items in the pool")
     table.add_column("answer")
     table.add_column("items", justify="right")
@@ -322,12 +325,12 @@ def _show_finding(finding: "Finding", out: Path) -> None:
         told = [
             f"{name} {figures[name]:.3f}" for name in ("accuracy", "f1", "f_out") if name in figures
         ]
-        console.print(f"Against the truth the pool came with: {', '.join(told)}")
-    console.print(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:")
+        say(f"Against the truth the pool came with: {', '.join(told)}")
+    say(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:")
     for name, what in (
         ("report.html", "the page to look at"),
         ("predictions.csv", "one row per item (also predictions.parquet)"),
         ("summary.json", "counts, settings, seconds, metrics"),
         ("model/", "for `s2osc predict`"),
     ):
-        console.print(f"  {name:<18} {what}")
+        say(f"  {name:<18} {what}")

@@ -158,7 +158,7 @@ def classify_items(
         "items": {"known": len(known), "pool": len(pool), "skipped": len(skipped)},
         "counts": count_labels(solution.answer, classes),
         "metrics": judge(solution.answer, classes, pool.labels),
-        "warnings": [*notes, *said, *tell_skipped(skipped, "skipped.csv names them all")],
+        "warnings": [*notes, *said, *tell_skipped(skipped, "see skipped.csv")],
         "shape": shape.note,
         "k": solution.k,
         "steps": solution.n_steps,
@@ -219,7 +219,7 @@ def predict_files(
     answer = saved.model.answer(found.inputs)
     with staged_file(out) as path:
         write_table(path, found.names, answer, saved.classes)
-    return Predicted(answer, tell_skipped(found.skipped, "they have no row"))
+    return Predicted(answer, tell_skipped(found.skipped, "skipped items have no row"))
 
 
 def shape_of(model: OpenSetModel) -> InputShape:

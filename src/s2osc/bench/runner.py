@@ -1,17 +1,18 @@
 """An experiment -> one JSON record per run. What is recorded is not run again.
 
-A record lies at ``results/<experiment>/<dataset>-p<partition>.json`` and holds everything a table
-needs: settings, seed, classes, versions, seconds per step, metrics. It is written whole after its
-run, so an interrupted experiment goes on where it stopped.
+A record lies at ``results/<experiment>/<dataset>-<method>-p<partition>.json`` and holds everything
+a table needs: settings, seed, classes, versions, seconds per step, metrics. It is written whole
+after its run, so an interrupted experiment goes on where it stopped.
 """
 
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from s2osc.data.datasets import Dataset, load_dataset
 from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol, split_dataset
 from s2osc.errors import DataError, SettingsError
 from s2osc.pipeline.method import S2OSCMethod, Solution
-from s2osc.pipeline.presets import FAST
-from s2osc.pipeline.settings import flatten
+from s2osc.pipeline.presets import ABLATIONS, FAST
+from s2osc.pipeline.settings import change, flatten
 from s2osc.progress import track
 from s2osc.types import UNKNOWN, Split
 from s2osc.version import __version__
@@ -32,11 +33,27 @@ from s2osc.version import __version__
 
 @dataclass(frozen=True)
 class Experiment:
-    """A protocol and the method that runs under it."""
+    """A protocol and the methods that run under it."""
 
     title: str
     protocol: Protocol
-    method: S2OSCMethod
+    methods: Mapping[str, S2OSCMethod]
+
+
+def _variants() -> dict[str, S2OSCMethod]:
+    """The fast preset, each choice of it turned to the paper's reading, and the ablations."""
+    choices: dict[str, dict[str, Any]] = {
+        "g answers alone": {"student.vote": False},
+        "gate on D_out as printed": {"student.gate_unknown": True},
+        "labelled items plain": {"student.augment_labelled": False},
+        "f on augmented items": {"teacher.augment": True},
+        "w standardised": {"filtering.scale": "standardised"},
+        "w = entropy": {"filtering.distance_weight": 0.0},
+        "g binary": {"student.unknown": "many"},
+    }
+    changed = {name: change(FAST, changes) for name, changes in choices.items()}
+    ablated = {f"S2OSC-{letter}": ablate(FAST) for letter, ablate in ABLATIONS.items()}
+    return {"fast": FAST, **changed, **ablated}
 
 
 EXPERIMENTS = {
@@ -44,13 +61,19 @@ EXPERIMENTS = {
         "Released split: classes 0-4 known (4,000 items of each for training, 2,000 in the pool), "
         "class 5 unknown (6,000 in the pool)",
         RELEASED_SPLIT,
-        FAST,
+        {"fast": FAST},
     ),
     "single": Experiment(
         "Random partitions: half of the classes known, one unknown, 33 % of the known data and "
         "all of the unknown class in the pool",
         SINGLE_UNKNOWN,
-        FAST,
+        {"fast": FAST},
+    ),
+    "variants": Experiment(
+        "Choices and ablations: random partitions with half of the classes known, one unknown; "
+        "2,000 training items and 1,000 pool items of each known class, 3,000 unknown ones",
+        Protocol(sizes=(2_000, 1_000, 3_000)),
+        _variants(),
     ),
 }
 
@@ -63,19 +86,21 @@ def run_experiment(
     *,
     folder: Path | None = None,
 ) -> list[Path]:
-    """Run every (data set, partition) that has no record yet; return the paths of all records."""
+    """Run whatever has no record yet; return the paths of all records."""
     if name not in EXPERIMENTS:
         raise SettingsError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
     experiment, paths = EXPERIMENTS[name], []
     loaded = {data: load_dataset(data, folder) for data in datasets}
-    runs = [(data, partition) for data in datasets for partition in partitions]
-    for data, partition in track(runs, f"experiment {name}", total=len(runs)):
-        method = for_dataset(experiment.method, loaded[data])
-        path = results / name / f"{data}-p{partition}.json"
+    runs = list(product(datasets, partitions, experiment.methods))
+    for data, partition, chosen in track(runs, f"experiment {name}", total=len(runs)):
+        method = for_dataset(experiment.methods[chosen], loaded[data])
+        path = results / name / f"{data}-{chosen.replace(' ', '_')}-p{partition}.json"
         if path.exists():
             check_same_settings(path, method)
         else:
-            write_record(path, run_once(experiment, method, loaded[data], partition, name))
+            split = split_dataset(loaded[data], experiment.protocol, partition)
+            record = run_once(split, method, loaded[data], seed=partition)
+            write_record(path, {"experiment": name, "method": chosen, **record})
         paths.append(path)
     return paths
 
@@ -85,14 +110,10 @@ def for_dataset(method: S2OSCMethod, dataset: Dataset) -> S2OSCMethod:
     return replace(method, augmentation=replace(method.augmentation, flip=dataset.flip))
 
 
-def run_once(
-    experiment: Experiment, method: S2OSCMethod, dataset: Dataset, seed: int, name: str
-) -> dict[str, Any]:
-    """One partition: split, fit, judge."""
-    split = split_dataset(dataset, experiment.protocol, seed)
+def run_once(split: Split, method: S2OSCMethod, dataset: Dataset, *, seed: int) -> dict[str, Any]:
+    """One partition: fit, judge."""
     solution = method.fit(split.known, split.pool, seed=seed)
     return {
-        "experiment": name,
         "dataset": dataset.name,
         "seed": seed,
         "known_classes": [dataset.classes[c] for c in split.known_classes],

@@ -36,40 +36,50 @@ def make_tables(results: Path, names: Sequence[str] = ()) -> dict[str, str]:
 
 
 def make_table(name: str, records: Sequence[dict[str, Any]]) -> str:
-    """A row per partition, then mean and deviation of each data set."""
-    settings = "fast preset, " + ", ".join(
-        sorted({f"{record['machine']['threads']} threads" for record in records})
-    )
-    header = ["data", "known / unknown", *COLUMNS, "paper's F1", "seconds"]
+    """A row per run; then, where there are several partitions, mean and deviation."""
+    threads = ", ".join(sorted({f"{record['machine']['threads']} threads" for record in records}))
+    methods = list(dict.fromkeys(EXPERIMENTS[name].methods))
+    first = "known / unknown" if len(methods) == 1 else "method"
+    header = ["data", first, *COLUMNS, "paper's F1", "seconds"]
     lines = [
-        f"{EXPERIMENTS[name].title} ({settings}):",
+        f"{EXPERIMENTS[name].title} ({threads}):",
         "",
         _row(header),
         _row(["---"] * len(header)),
     ]
     for dataset in sorted({record["dataset"] for record in records}, reverse=True):
-        mine = sorted(
-            (r for r in records if r["dataset"] == dataset), key=lambda record: record["seed"]
-        )
-        for record in mine:
-            classes = ", ".join(record["known_classes"]), ", ".join(record["unknown_classes"])
-            figures = [f"{record['metrics'][key]:.3f}" for key in COLUMNS.values()]
-            seconds = f"{record['seconds_total']:.0f}"
-            lines.append(_row([dataset, " / ".join(classes), *figures, "", seconds]))
-        if len(mine) > 1:
-            lines.append(_row(_summary_cells(dataset, mine)))
+        for method in methods:
+            mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
+            mine.sort(key=lambda record: record["seed"])
+            if len(methods) == 1:
+                lines += [_row(_run_cells(record)) for record in mine]
+            if len(mine) > 1 or len(methods) > 1:
+                what = f"mean of {len(mine)}" if len(methods) == 1 else method
+                lines += [_row(_mean_cells(what, mine))] if mine else []
     return "\n".join(lines)
 
 
-def _summary_cells(dataset: str, records: Sequence[dict[str, Any]]) -> list[str]:
+def _run_cells(record: dict[str, Any]) -> list[str]:
+    classes = ", ".join(record["known_classes"]) + " / " + ", ".join(record["unknown_classes"])
+    figures = [f"{record['metrics'][key]:.3f}" for key in COLUMNS.values()]
+    paper = _paper_f1(record["dataset"])
+    return [record["dataset"], classes, *figures, paper, f"{record['seconds_total']:.0f}"]
+
+
+def _mean_cells(what: str, records: Sequence[dict[str, Any]]) -> list[str]:
     """Mean ± standard deviation over partitions."""
     cells = []
     for key in COLUMNS.values():
         values = [record["metrics"][key] for record in records]
-        cells.append(f"**{np.mean(values):.3f}** ± {np.std(values, ddof=1):.3f}")
+        deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+        cells.append(f"**{np.mean(values):.3f}**{deviation}")
     seconds = np.mean([record["seconds_total"] for record in records])
-    paper = f"{PAPER_F1[dataset]:.3f}" if dataset in PAPER_F1 else ""
-    return [f"**{dataset}**", f"mean of {len(records)}", *cells, paper, f"{seconds:.0f}"]
+    dataset = records[0]["dataset"]
+    return [dataset, what, *cells, _paper_f1(dataset), f"{seconds:.0f}"]
+
+
+def _paper_f1(dataset: str) -> str:
+    return f"{PAPER_F1[dataset]:.3f}" if dataset in PAPER_F1 else ""
 
 
 def _row(cells: Sequence[str]) -> str:

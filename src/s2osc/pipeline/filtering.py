@@ -9,7 +9,6 @@ import numpy as np
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.pipeline.teacher import Sight
 
-
 PAPER_K = 300
 
 
@@ -19,7 +18,9 @@ class FilterSettings:
 
     k: int | None = None  # K: items in D_out, of each class in D_in; None: 300, or what fits
     distance_weight: float = 1.0  # lambda; 0 ranks by entropy alone
-    scale: Literal["standardised", "paper"] = "standardised"  # "paper" adds u and d as they are
+    scale: Literal["paper", "standardised"] = (
+        "paper"  # u and d as they are, or over their deviation
+    )
 
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:

@@ -7,7 +7,6 @@ from typing import Any
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
-from s2osc.pipeline.filtering import FilterSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.settings import change
 from s2osc.pipeline.student import StudentSettings
@@ -19,13 +18,13 @@ FAST = S2OSCMethod(
         training=TrainSettings(
             epochs=4, batch_size=128, learning_rate=0.1, weight_decay=5e-4, min_steps=200
         ),
-        augment=True,
     ),
     student=StudentSettings(
         network=NetworkSettings(),
         training=TrainSettings(
             epochs=3, batch_size=128, learning_rate=0.1, weight_decay=5e-4, min_steps=200
         ),
+        vote=True,
     ),
 )
 """Minutes on two CPU cores: compact networks, one-cycle schedule, few epochs."""
@@ -48,7 +47,6 @@ PAPER = S2OSCMethod(
         ),
         augment_labelled=False,
     ),
-    filtering=FilterSettings(scale="paper"),
 )
 """ResNet-34 and ResNet-18 with the paper's optimiser settings: for a GPU."""
 

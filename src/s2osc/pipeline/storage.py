@@ -50,6 +50,7 @@ def save_model(folder: Path, model: OpenSetModel, classes: tuple[str, ...]) -> N
         "s2osc": __version__,
         "classes": list(classes),
         "unknown": model.student.unknown,
+        "vote": model.student.vote,
         "networks": {role: _describe(network) for role, network in _networks(model).items()},
         "filtering": asdict(model.filtering),
         "unit": model.unit._asdict(),
@@ -135,7 +136,7 @@ def _assemble(
     }
     model = OpenSetModel(
         teacher=Teacher(networks["teacher"], centres["teacher_centres"]),
-        student=Student(networks["student"], description["unknown"]),
+        student=Student(networks["student"], description["unknown"], description["vote"]),
         grouping=Grouping(centres["group_centres"]),
         filtering=FilterSettings(**description["filtering"]),
         unit=Units(**description["unit"]),

@@ -51,6 +51,7 @@ class StudentSettings:
     augmentation: Literal["weak", "strong"] = "weak"  # "strong" is S2OSC-S
     hard_loss: Literal["cross-entropy", "triplet"] = "cross-entropy"  # "triplet" is S2OSC-LM
     start: Literal["scratch", "teacher"] = "scratch"  # "teacher" is S2OSC-FN
+    vote: bool = False  # f and g name the known together; False: g alone, as in the paper
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -92,10 +93,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Student:
-    """A trained g. It answers together with f where it only tells known from unknown."""
+    """A trained g. f helps it to name the known: always where g is binary, else by vote."""
 
     network: Network
     unknown: Literal["one", "many"]
+    vote: bool
 
     def look(self, inputs: np.ndarray) -> Outputs:
         return outputs(self.network, inputs, what="g answers")
@@ -103,9 +105,14 @@ class Student:
     def probabilities(self, logits: np.ndarray, teacher_logits: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown, from the logits of g and f."""
         p = softmax(logits, axis=1)
-        if self.unknown == "one":
+        if self.unknown == "many":
+            named = softmax(teacher_logits, axis=1)
+        elif self.vote:
+            # The class with the largest log f + log g; what normalises either cancels out.
+            named = softmax(logits[:, :-1] + teacher_logits, axis=1)
+        else:
             return p
-        return np.concatenate([p[:, :1] * softmax(teacher_logits, axis=1), p[:, 1:]], axis=1)
+        return np.concatenate([(1 - p[:, -1:]) * named, p[:, -1:]], axis=1)
 
     def says_unknown(self, logits: np.ndarray) -> np.ndarray:
         """Where g's answer is C': the largest of its outputs, whichever variant."""
@@ -278,4 +285,4 @@ def train_student(
         n_steps=settings.training.n_steps(len(lesson.undecided)),
         what="training g, the student",
     )
-    return Student(network, settings.unknown)
+    return Student(network, settings.unknown, settings.vote)
