@@ -3,9 +3,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli import main
+
+# The first example pays for what is imported late; a slow machine is no failure.
+settings.register_profile("patient", deadline=None, max_examples=60)
+settings.load_profile("patient")
 
 STEPS = ("epochs=1", "min_steps=20")
 QUICK = (

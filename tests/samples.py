@@ -12,11 +12,11 @@ from s2osc.pipeline.presets import FAST
 from s2osc.types import UNKNOWN, Labelled, Split
 
 N_KNOWN = 3
-TINY_NETWORK = NetworkSettings(widths=(4, 8), blocks=(1, 1), first_map=8, hidden=(16, 8))
+TINY_NETWORK = NetworkSettings(widths=(8, 16), blocks=(1, 1), first_map=8, hidden=(16, 16))
 
 
 def make_blobs(
-    n_per_class: int = 80, n_classes: int = N_KNOWN + 1, *, distance: float = 6.0, seed: int = 0
+    n_per_class: int = 80, n_classes: int = N_KNOWN + 1, *, distance: float = 8.0, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gaussian blobs in 8 dimensions, one per class; the larger the distance, the easier."""
     random = np.random.default_rng(seed)

@@ -93,6 +93,8 @@ def classify_files(
         known_items, pool_items, shape = read_known_and_pool(
             known, pool, side=side, max_megapixels=max_megapixels
         )
+    if side is not None and shape.kind == "vectors":
+        raise SettingsError("--side is for images, but the items are vectors; leave it out")
     return classify_items(known_items, pool_items, shape, out, plan, clock, notes)
 
 

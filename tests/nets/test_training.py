@@ -1,6 +1,6 @@
 """The training loop, its learning rates and its batches."""
 
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_the_schedule_sets_the_rate_of_every_step():
         return network.head.bias.sum()
 
     train(network, iter([None] * 4), loss_of, settings, n_steps=4, what="")
-    moves = [float(before[0] - after[0]) for before, after in zip(seen, seen[1:], strict=False)]
+    moves = [float(before[0] - after[0]) for before, after in pairwise(seen)]
     velocities, velocity = [], 0.0
     for _ in range(3):
         velocity = 0.9 * velocity + 1
@@ -147,6 +147,21 @@ def test_a_network_is_in_training_mode_while_it_learns_and_in_answering_mode_aft
     train(network, iter([None]), loss_of, CONSTANT, n_steps=1, what="")
     assert modes == [True]
     assert not network.training
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_ends_the_training_and_says_in_which_step(value):
+    network = Network(TINY_NETWORK, (3,), 2)
+    factors = iter([1.0, 1.0, value])
+    with pytest.raises(SettingsError, match=f"training f: the loss is {value} in step 3 of 9"):
+        train(
+            network,
+            factors,
+            lambda factor: factor * network.head.bias.square().sum(),
+            CONSTANT,
+            n_steps=9,
+            what="training f",
+        )
 
 
 # Outputs
@@ -181,7 +196,7 @@ def test_outputs_are_logits_and_embeddings_of_a_network_that_answers():
 def test_no_items_have_no_outputs():
     network = Network(TINY_NETWORK, (8,), 3)
     seen = outputs(network, np.empty((0, 8), np.float32), what="")
-    assert (seen.logits.shape, seen.embeddings.shape) == ((0, 3), (0, 8))
+    assert (seen.logits.shape, seen.embeddings.shape) == ((0, 3), (0, 16))
 
 
 # Settings and devices

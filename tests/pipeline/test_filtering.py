@@ -22,6 +22,8 @@ from s2osc.pipeline.filtering import (
 )
 from s2osc.pipeline.teacher import Sight, distance_to_centres, entropy
 
+STANDARDISED = FilterSettings(scale="standardised")
+
 label_arrays = st.lists(st.integers(0, 3), min_size=4, max_size=40).map(
     lambda labels: np.array([0, 1, 2, 3, *labels])
 )
@@ -39,7 +41,7 @@ def test_w_of_three_points_by_hand():
     embeddings = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
     centres = np.array([[0.0, 0.0], [3.0, 3.0]])
     sight = Sight(logits, entropy(logits), distance_to_centres(embeddings, centres))
-    settings = FilterSettings(distance_weight=2.0, scale="paper")
+    settings = FilterSettings(distance_weight=2.0)
     w = distinctness(sight, units(sight, settings), settings)
     # u = log 2, 0, H(3/4, 1/4); d = 1, 1, 4 (squared); lambda = 2
     h = -0.75 * log(0.75) - 0.25 * log(0.25)
@@ -48,45 +50,42 @@ def test_w_of_three_points_by_hand():
 
 def test_without_distance_w_is_the_entropy():
     sight = Sight(np.zeros((2, 2)), np.array([0.3, 0.6]), np.array([100.0, 1.0]))
-    settings = FilterSettings(distance_weight=0.0, scale="paper")
+    settings = FilterSettings(distance_weight=0.0)
     np.testing.assert_allclose(distinctness(sight, units(sight, settings), settings), [0.3, 0.6])
 
 
-def test_the_paper_adds_entropy_and_distance_as_they_are():
+def test_entropy_and_distance_are_added_as_they_are_as_in_the_paper():
     sight = Sight(np.zeros((2, 2)), np.array([0.0, 0.6]), np.array([100.0, 1.0]))
-    assert units(sight, FilterSettings(scale="paper")) == Units(1.0, 1.0)
+    assert units(sight, FilterSettings()) == Units(1.0, 1.0)
 
 
 def test_standardised_terms_are_counted_in_deviations_over_the_pool():
     sight = Sight(np.zeros((2, 2)), np.array([0.1, 0.5]), np.array([0.0, 200.0]))
-    unit = units(sight, FilterSettings())
+    unit = units(sight, STANDARDISED)
     assert unit == pytest.approx((0.2, 100.0))
-    np.testing.assert_allclose(distinctness(sight, unit, FilterSettings()), [0.5, 4.5])
+    np.testing.assert_allclose(distinctness(sight, unit, STANDARDISED), [0.5, 4.5])
 
 
 def test_standardised_w_does_not_depend_on_the_scale_of_the_embedding():
     u, d = random(0).uniform(size=20), random(1).uniform(size=20)
-    settings = FilterSettings()
     small, large = (Sight(np.zeros((20, 2)), u, times * d) for times in (1.0, 1e4))
     np.testing.assert_allclose(
-        distinctness(small, units(small, settings), settings),
-        distinctness(large, units(large, settings), settings),
+        distinctness(small, units(small, STANDARDISED), STANDARDISED),
+        distinctness(large, units(large, STANDARDISED), STANDARDISED),
     )
 
 
 def test_a_constant_term_does_not_divide_by_zero():
     sight = Sight(np.zeros((3, 2)), np.zeros(3), np.array([1.0, 2.0, 6.0]))
-    unit = units(sight, FilterSettings())
+    unit = units(sight, STANDARDISED)
     assert unit.entropy == 1.0
-    assert np.isfinite(distinctness(sight, unit, FilterSettings())).all()
+    assert np.isfinite(distinctness(sight, unit, STANDARDISED)).all()
 
 
 # D_out and U
 
 
-@given(
-    arrays(np.float64, st.integers(1, 60), elements=st.integers(0, 5).map(float)), st.data()
-)
+@given(arrays(np.float64, st.integers(1, 60), elements=st.integers(0, 5).map(float)), st.data())
 def test_every_pool_item_lands_in_exactly_one_part(weights, data):
     k = data.draw(st.integers(0, len(weights)))
     parts = partition_pool(weights, k)

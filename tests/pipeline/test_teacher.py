@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from s2osc.errors import SettingsError
 from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.training import outputs
+from s2osc.nets.views import Views
 from s2osc.pipeline.teacher import class_centres, distance_to_centres, entropy, train_teacher
 from samples import TINY, make_blobs, make_images, open_set
 
@@ -98,8 +100,28 @@ def test_the_same_seed_gives_the_same_f_and_another_seed_another(teacher):
 
 
 def test_f_learns_from_augmented_items_only_where_asked():
-    plain = replace(TINY.teacher, augment=False)
-    np.testing.assert_array_equal(
-        weights(train(settings=plain, noise=0.1)), weights(train(settings=plain, noise=2.0))
-    )
-    assert not np.allclose(weights(train(noise=0.1)), weights(train(noise=2.0)))
+    plain, augmented = (replace(TINY.teacher, augment=share) for share in (0.0, 1.0))
+    little, much = (weights(train(settings=plain, noise=noise)) for noise in (0.1, 2.0))
+    np.testing.assert_array_equal(little, much)
+    little, much = (weights(train(settings=augmented, noise=noise)) for noise in (0.1, 2.0))
+    assert not np.allclose(little, much)
+
+
+@pytest.mark.parametrize(("share", "n_viewed"), [(0.25, 8), (0.5, 16), (1.0, 32)])
+def test_just_the_share_of_each_batch_that_is_asked_for_is_augmented(share, n_viewed, monkeypatch):
+    seen = []
+
+    class CountingViews(Views):
+        def __call__(self, items):
+            seen.append(len(items))
+            return super().__call__(items)
+
+    monkeypatch.setattr("s2osc.pipeline.teacher.Views", CountingViews)
+    train(settings=replace(TINY.teacher, augment=share))
+    assert seen == [n_viewed] * 40
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(SettingsError, match="give a share from 0 to 1"):
+        replace(TINY.teacher, augment=share)

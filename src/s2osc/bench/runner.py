@@ -46,7 +46,7 @@ def _variants() -> dict[str, S2OSCMethod]:
         "g answers alone": {"student.vote": False},
         "gate on D_out as printed": {"student.gate_unknown": True},
         "labelled items plain": {"student.augment_labelled": False},
-        "f on augmented items": {"teacher.augment": True},
+        "f on plain items": {"teacher.augment": 0.0},
         "w standardised": {"filtering.scale": "standardised"},
         "w = entropy": {"filtering.distance_weight": 0.0},
         "g binary": {"student.unknown": "many"},

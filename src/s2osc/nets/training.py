@@ -108,7 +108,13 @@ def train(
     for step in track(range(n_steps), what, total=n_steps):
         optimiser.param_groups[0]["lr"] = rates[step]
         optimiser.zero_grad()
-        loss_of(next(batches)).backward()
+        loss = loss_of(next(batches))
+        if not torch.isfinite(loss):
+            raise SettingsError(
+                f"{what}: the loss is {loss.item()} in step {step + 1} of {n_steps}; give a lower "
+                "learning rate, or inputs of ordinary size"
+            )
+        loss.backward()
         optimiser.step()
     network.eval()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
+from s2osc.errors import DataError
 from s2osc.nets.augment import AugmentSettings
 from s2osc.pipeline.clusters import ClusterSettings, Grouping, group_unknown
 from s2osc.pipeline.filtering import (
@@ -113,6 +114,8 @@ class S2OSCMethod:
         )
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> Solution:
+        if len(pool) < 2:
+            raise DataError(f"the pool has {len(pool)} item; give at least two")
         clock = Stopwatch()
         with clock("teacher"):
             teacher = train_teacher(

@@ -18,6 +18,7 @@ FAST = S2OSCMethod(
         training=TrainSettings(
             epochs=4, batch_size=128, learning_rate=0.1, weight_decay=5e-4, min_steps=200
         ),
+        augment=0.5,
     ),
     student=StudentSettings(
         network=NetworkSettings(),

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, TypeVar
 
 from s2osc.errors import SettingsError
@@ -29,13 +30,14 @@ def change(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     FilterSettings(k=50, distance_weight=1.0, scale='paper')
     """
     wanted = {name: kind for name, _, kind in _leaves(settings, "")}
+    converted = {}
     for name, value in changes.items():
         if name not in wanted:
             near = get_close_matches(name, wanted, n=3, cutoff=0.4)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there is {', '.join(wanted)}"
             raise SettingsError(f"there is no setting {name!r}; {hint}")
-        settings = _replace_at(settings, name.split("."), convert(name, value, wanted[name]))
-    return settings
+        converted[name] = convert(name, value, wanted[name])
+    return _replaced(settings, converted, "")
 
 
 def convert(name: str, value: Any, kind: Any) -> Any:
@@ -64,7 +66,7 @@ def _convert_number(name: str, value: Any, kind: type) -> Any:
         if kind is bool:
             return {"true": True, "false": False}[str(value).lower()]
         number = float(value)
-        if kind is int and number != int(number):
+        if not isfinite(number) or (kind is int and number != int(number)):
             raise ValueError
         return kind(number)
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -83,7 +85,12 @@ def _leaves(settings: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
             yield prefix + field.name, value, kinds[field.name]
 
 
-def _replace_at(settings: Any, path: list[str], value: Any) -> Any:
-    head, *rest = path
-    inner = _replace_at(getattr(settings, head), rest, value) if rest else value
-    return replace(settings, **{head: inner})
+def _replaced(settings: Any, values: Mapping[str, Any], prefix: str) -> Any:
+    """All at once, so that settings that depend on each other can change together."""
+    new = {}
+    for field in fields(settings):
+        name, value = prefix + field.name, getattr(settings, field.name)
+        new[field.name] = (
+            _replaced(value, values, f"{name}.") if is_dataclass(value) else values.get(name, value)
+        )
+    return replace(settings, **new)

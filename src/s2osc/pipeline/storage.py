@@ -58,7 +58,8 @@ def save_model(folder: Path, model: OpenSetModel, classes: tuple[str, ...]) -> N
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / WEIGHTS).write_bytes(weights)
-    (folder / DESCRIPTION).write_text(json.dumps(description, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
 
 def load_model(folder: Path, device: str = "cpu") -> SavedModel:
@@ -75,9 +76,13 @@ def load_model(folder: Path, device: str = "cpu") -> SavedModel:
         )
     try:
         return _assemble(description, load_tensors(weights), device)
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+    except (
+        *(AttributeError, KeyError, TypeError, ValueError),
+        *(RuntimeError, SafetensorError),
+    ) as error:
+        reason = str(error).partition("\n")[0]
         raise ModelError(
-            f"{folder / DESCRIPTION} does not describe the weights beside it ({error}); "
+            f"{folder / DESCRIPTION} does not describe the weights beside it ({reason}); "
             "copy the model folder again or classify anew"
         ) from error
 
@@ -104,7 +109,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
         found = int(description["format"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, OverflowError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{path} is damaged ({type(error).__name__}); copy the model folder again"
         ) from error
@@ -139,6 +144,9 @@ def _assemble(
         student=Student(networks["student"], description["unknown"], description["vote"]),
         grouping=Grouping(centres["group_centres"]),
         filtering=FilterSettings(**description["filtering"]),
-        unit=Units(**description["unit"]),
+        unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
     )
-    return SavedModel(model, tuple(description["classes"]))
+    classes = tuple(str(name) for name in description["classes"])
+    if len(classes) != model.teacher.n_classes:
+        raise ValueError(f"{len(classes)} class names for {model.teacher.n_classes} classes")
+    return SavedModel(model, classes)

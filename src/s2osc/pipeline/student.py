@@ -158,11 +158,8 @@ def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) 
     taught = torch.from_numpy(lesson.taught).to(device)
     pool_taught = torch.from_numpy(lesson.pool_taught).to(device)
     labelled_batches = shuffled(n_labelled, settings.labelled_batch, rng(seed, "labelled batches"))
-    n_unlabelled = n_undecided + joined
-    if n_unlabelled == 0:
-        raise SettingsError("K takes the whole pool as D_out; give a smaller K")
     pool_batches = shuffled(
-        n_unlabelled, settings.training.batch_size, rng(seed, "unlabelled batches")
+        n_undecided + joined, settings.training.batch_size, rng(seed, "unlabelled batches")
     )
     for rows, drawn in zip(labelled_batches, pool_batches, strict=False):
         again = drawn[drawn >= n_undecided] - n_undecided

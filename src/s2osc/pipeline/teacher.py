@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from scipy.special import log_softmax, softmax
 
+from s2osc.errors import SettingsError
 from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor
@@ -22,7 +23,11 @@ class TeacherSettings:
 
     network: NetworkSettings
     training: TrainSettings
-    augment: bool = False  # train on weakly augmented items (the paper does not)
+    augment: float = 0.0  # share of each batch that is weakly augmented; the paper's is none
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.augment <= 1:
+            raise SettingsError(f"teacher.augment is {self.augment}; give a share from 0 to 1")
 
 
 class Sight(NamedTuple):
@@ -106,8 +111,9 @@ def train_teacher(
 
     def loss_of(rows: np.ndarray) -> torch.Tensor:
         batch = as_tensor(known.inputs[rows], device)
-        if settings.augment:
-            batch = views(batch)
+        n_viewed = round(settings.augment * len(batch))
+        if n_viewed:
+            batch = torch.cat([views(batch[:n_viewed]), batch[n_viewed:]])
         return cross_entropy(network(batch), labels[rows]).mean()
 
     train(

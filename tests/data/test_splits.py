@@ -1,0 +1,129 @@
+"""The protocols: which items are labelled, which are in the pool, and what is known of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s2osc.data.datasets import Dataset
+from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol, split_dataset
+from s2osc.errors import DataError
+from s2osc.types import UNKNOWN
+
+
+def numbered(sizes, seed=0):
+    """A data set of one-row images that carry their own number, in mixed order."""
+    n = sum(sizes)
+    images = np.arange(n, dtype="<u4").view(np.uint8).reshape(n, 1, 4)
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    classes = tuple(f"class {c}" for c in range(len(sizes)))
+    return Dataset("numbered", images, labels, classes, n_train=n, flip=False)
+
+
+def numbers(images):
+    return np.ascontiguousarray(images).view("<u4").ravel()
+
+
+TEN = numbered([60] * 10)
+
+
+# The paper's protocol
+
+
+def test_half_of_the_classes_are_known_and_one_is_unknown():
+    split = split_dataset(TEN, SINGLE_UNKNOWN, 0)
+    assert len(split.known_classes) == 5
+    assert len(split.unknown_classes) == 1
+    assert not set(split.known_classes) & set(split.unknown_classes)
+
+
+def test_a_third_of_the_known_items_and_all_unknown_ones_are_in_the_pool():
+    split = split_dataset(TEN, SINGLE_UNKNOWN, 0)
+    assert np.bincount(split.known.labels).tolist() == [40] * 5  # 60 - round(0.33 * 60)
+    assert [np.sum(split.truth == c) for c in range(5)] == [20] * 5
+    assert np.sum(split.truth == UNKNOWN) == 60
+
+
+def test_known_classes_are_numbered_from_zero_in_their_order():
+    protocol = Protocol(known_classes=(7, 2), unknown_classes=(4,))
+    split = split_dataset(TEN, protocol, 0)
+    assert set(TEN.labels[numbers(split.known.inputs)[split.known.labels == 0]]) == {7}
+    assert set(TEN.labels[numbers(split.known.inputs)[split.known.labels == 1]]) == {2}
+
+
+@given(
+    st.lists(st.integers(3, 20), min_size=4, max_size=8),
+    st.integers(1, 2),
+    st.floats(0.1, 0.9),
+    st.integers(0, 10_000),
+)
+def test_no_item_is_both_labelled_and_in_the_pool_and_every_truth_is_true(
+    sizes, n_unknown, share, seed
+):
+    dataset = numbered(sizes)
+    split = split_dataset(dataset, Protocol(n_unknown=n_unknown, pool_share=share), seed)
+    training, pool = numbers(split.known.inputs), numbers(split.pool)
+    both = np.concatenate([training, pool])
+    assert len(set(both.tolist())) == len(both)
+
+    np.testing.assert_array_equal(split.truth_classes, dataset.labels[pool])
+    label_of = {c: place for place, c in enumerate(split.known_classes)}
+    assert split.truth.tolist() == [label_of.get(c, UNKNOWN) for c in split.truth_classes]
+    assert split.known.labels.tolist() == [label_of[c] for c in dataset.labels[training]]
+    # Every item of every class that takes part is used.
+    taking_part = [*split.known_classes, *split.unknown_classes]
+    assert len(both) == sum(sizes[c] for c in taking_part)
+    assert len(split.unknown_classes) == n_unknown
+
+
+@given(st.integers(0, 10_000))
+def test_a_class_that_is_named_unknown_is_never_drawn_as_known(seed):
+    split = split_dataset(TEN, Protocol(unknown_classes=(5,)), seed)
+    assert 5 not in split.known_classes
+
+
+def test_the_seed_decides_classes_and_items():
+    first, again, other = (split_dataset(TEN, SINGLE_UNKNOWN, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.pool, again.pool)
+    np.testing.assert_array_equal(first.known.inputs, again.known.inputs)
+    assert first.known_classes != other.known_classes
+    fixed = replace(SINGLE_UNKNOWN, known_classes=(0, 1), unknown_classes=(2,))
+    first, other = (split_dataset(TEN, fixed, seed) for seed in (0, 1))
+    assert first.known_classes == other.known_classes
+    assert set(numbers(first.known.inputs)) != set(numbers(other.known.inputs))
+
+
+def test_the_pool_comes_in_random_order():
+    split = split_dataset(TEN, SINGLE_UNKNOWN, 0)
+    changes = np.sum(np.diff(split.truth) != 0)
+    assert changes > 80  # sorted by class there would be five
+
+
+def test_a_pool_may_be_without_unknown_items():
+    split = split_dataset(TEN, Protocol(n_unknown=0), 0)
+    assert (split.truth != UNKNOWN).all()
+    assert split.unknown_classes == ()
+
+
+# The released code's
+
+
+def test_the_released_split_has_its_sizes():
+    split = split_dataset(numbered([6_000] * 6), RELEASED_SPLIT, 3)
+    assert split.known_classes == (0, 1, 2, 3, 4)
+    assert split.unknown_classes == (5,)
+    assert np.bincount(split.known.labels).tolist() == [4_000] * 5
+    assert np.bincount(split.truth + 1).tolist() == [6_000] + [2_000] * 5
+
+
+def test_unknown_items_are_shared_out_among_the_unknown_classes():
+    protocol = Protocol((0, 1), (2, 3), sizes=(10, 5, 30))
+    split = split_dataset(TEN, protocol, 0)
+    assert [np.sum(split.truth_classes == c) for c in (2, 3)] == [15, 15]
+
+
+def test_a_class_with_too_few_items_is_named():
+    with pytest.raises(DataError, match="class 0 of numbered has 60 items; the protocol takes 61"):
+        split_dataset(TEN, Protocol((0, 1), (2,), sizes=(40, 21, 60)), 0)

@@ -1,0 +1,536 @@
+"""g: its loss against a slow reference, its lesson, its batches, its start."""
+
+from dataclasses import replace
+from itertools import islice
+from math import exp, log
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from s2osc.errors import SettingsError
+from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.networks import Network
+from s2osc.pipeline.filtering import Partition
+from s2osc.pipeline.student import (
+    Lesson,
+    Step,
+    Student,
+    believe,
+    prepare_lesson,
+    start_network,
+    steps,
+    student_loss,
+    train_student,
+)
+from s2osc.pipeline.teacher import Teacher, class_centres
+from s2osc.types import Labelled
+from samples import TINY, TINY_NETWORK, make_blobs, open_set
+
+N_CLASSES, N_FEATURES = 3, 4
+SETTINGS = replace(TINY.student, tau=0.6, alpha=0.3, lambda_u=0.2, temperature=3.0)
+
+
+# A slow reference: the formulas as the paper prints them, one item at a time.
+
+
+def softmax(logits):
+    powers = [exp(value - max(logits)) for value in logits]
+    return [power / sum(powers) for power in powers]
+
+
+def sharpen(probabilities, temperature):
+    raised = [p ** (1 / temperature) for p in probabilities]
+    return [value / sum(raised) for value in raised]
+
+
+def divergence(p, q):
+    return sum(a * log(a / b) for a, b in zip(p, q, strict=True) if a > 0)
+
+
+def slow_psi(taught):
+    f = softmax(taught)
+    loss = -sum(p * log(p) for p in f) / log(len(f))
+    return [1 - loss, loss]
+
+
+def slow_kl(logits, taught, settings):
+    if settings.unknown == "many":
+        target, answer = slow_psi(taught), softmax(logits)
+    else:
+        g = softmax(logits)
+        target, answer = softmax(taught), [p / (1 - g[-1]) for p in g[:-1]]
+    return divergence(sharpen(target, settings.temperature), sharpen(answer, settings.temperature))
+
+
+def slow_supervised(plain, viewed, labels, taught, settings):
+    total = 0.0
+    for g_plain, g_viewed, y, f in zip(plain, viewed, labels, taught, strict=True):
+        g = softmax(g_plain)
+        h = -log(g[y])
+        if settings.gate_unknown and y == len(g) - 1 and max(g) < settings.tau:
+            h = 0.0
+        total += h + settings.alpha * slow_kl(g_viewed, f, settings)
+    return total / (2 * len(labels))
+
+
+def slow_unsupervised(believed, viewed, taught, settings):
+    total = 0.0
+    for g_now, g_viewed, f in zip(believed, viewed, taught, strict=True):
+        q = softmax(g_now)
+        if max(q) >= settings.tau:
+            h = -log(softmax(g_viewed)[q.index(max(q))])
+            total += h + settings.alpha * slow_kl(g_viewed, f, settings)
+    return total / (2 * len(taught))
+
+
+# A network and views simple enough to follow with pencil and paper.
+
+
+class LinearNetwork(nn.Module):
+    """Two linear maps. While it learns its answers differ, as with batch normalisation."""
+
+    def __init__(self, n_outputs, seed=0):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.body = nn.Linear(N_FEATURES, 5, bias=False, dtype=torch.float64)
+        self.head = nn.Linear(5, n_outputs, dtype=torch.float64)
+
+    def embed(self, inputs):
+        return self.body(inputs) * (1.0 if self.training else 2.0)
+
+    def forward(self, inputs):
+        return self.head(self.embed(inputs))
+
+    def by_hand(self, inputs, factor=1.0):
+        body, head, bias = (
+            p.detach().numpy() for p in (self.body.weight, self.head.weight, self.head.bias)
+        )
+        return factor * inputs.numpy() @ body.T @ head.T + bias
+
+
+class ShiftingViews:
+    """Views that can be told apart: weak ones add 0.5, the chosen strength multiplies by 1.5."""
+
+    def weak(self, items):
+        return items + 0.5
+
+    def __call__(self, items):
+        return items * 1.5
+
+
+def make_step(settings, seed=0, n_labelled=17, n_unlabelled=14):
+    random = np.random.default_rng(seed)
+    n_outputs = 2 if settings.unknown == "many" else N_CLASSES + 1
+
+    def draw(*shape):
+        return torch.from_numpy(random.normal(size=shape))
+
+    labels = torch.from_numpy(np.arange(n_labelled) % n_outputs)
+    return n_outputs, Step(
+        4 * draw(n_labelled, N_FEATURES),
+        labels,
+        3 * draw(n_labelled, N_CLASSES),
+        2 * draw(n_unlabelled, N_FEATURES),
+        3 * draw(n_unlabelled, N_CLASSES),
+    )
+
+
+def slow_student_loss(network, step, settings):
+    weak = step.labelled + 0.5
+    plain = network.by_hand(weak if settings.augment_labelled else step.labelled)
+    # The supplement's KL is of g(Phi(x)); Eq. 3 has g(x) throughout.
+    is_viewed = settings.augment_labelled or settings.unknown == "many"
+    viewed = network.by_hand(weak if is_viewed else step.labelled)
+    supervised = slow_supervised(plain, viewed, step.labels, step.labelled_taught, settings)
+    unsupervised = slow_unsupervised(
+        network.by_hand(step.unlabelled, factor=2.0),
+        network.by_hand(step.unlabelled * 1.5),
+        step.unlabelled_taught,
+        settings,
+    )
+    return supervised + settings.lambda_u * unsupervised
+
+
+CASES = {
+    "as the fast preset": {},
+    "labelled items as they are": {"augment_labelled": False},
+    "with the gate": {"gate_unknown": True},
+    "the paper's letter": {"gate_unknown": True, "augment_labelled": False, "tau": 0.85},
+    "without L_u": {"lambda_u": 0.0},
+    "without the teacher": {"alpha": 0.0},
+    "large weights": {"alpha": 2.0, "lambda_u": 5.0, "temperature": 0.7},
+    "nothing kept": {"tau": 1.5},
+    "everything kept": {"tau": 0.0},
+}
+
+
+@pytest.mark.parametrize("unknown", ["one", "many"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_loss_of_a_step_is_what_the_formulas_say(case, unknown):
+    settings = replace(SETTINGS, unknown=unknown, **case)
+    for seed in range(3):
+        n_outputs, step = make_step(settings, seed)
+        network = LinearNetwork(n_outputs, seed)
+        loss = student_loss(network, step, settings, ShiftingViews()).item()
+        assert loss == pytest.approx(slow_student_loss(network, step, settings), rel=1e-6)
+
+
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_the_examples_hold_kept_and_dropped_gated_and_open_items(unknown):
+    # Otherwise the comparison above could pass without ever meeting the masks.
+    n_outputs, step = make_step(replace(SETTINGS, unknown=unknown))
+    network = LinearNetwork(n_outputs)
+    d_out = (step.labelled + 0.5)[step.labels == n_outputs - 1]
+    for logits in (network.by_hand(step.unlabelled, factor=2.0), network.by_hand(d_out)):
+        confident = [max(softmax(row)) >= SETTINGS.tau for row in logits]
+        assert 0 < sum(confident) < len(confident)
+
+
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_the_gradient_is_that_of_the_slow_reference_and_none_reaches_the_teacher(unknown):
+    settings = replace(SETTINGS, unknown=unknown)
+    n_outputs, step = make_step(settings)
+    network = LinearNetwork(n_outputs)
+    step.labelled_taught.requires_grad_()
+    step.unlabelled_taught.requires_grad_()
+    student_loss(network, step, settings, ShiftingViews()).backward()
+    assert step.labelled_taught.grad is None
+    assert step.unlabelled_taught.grad is None
+
+    step = step._replace(
+        labelled_taught=step.labelled_taught.detach(),
+        unlabelled_taught=step.unlabelled_taught.detach(),
+    )
+    for parameter in network.parameters():
+        found, values = parameter.grad.flatten(), parameter.data.view(-1)
+        for place in range(0, len(values), 3):
+            kept = values[place].item()
+            around = []
+            for offset in (1e-5, -1e-5):
+                values[place] = kept + offset
+                around.append(slow_student_loss(network, step, settings))
+            values[place] = kept
+            slope = (around[0] - around[1]) / 2e-5
+            assert found[place].item() == pytest.approx(slope, rel=1e-4, abs=1e-7)
+
+
+def test_labelled_and_unlabelled_items_are_normalised_together():
+    settings = replace(SETTINGS, augment_labelled=False, lambda_u=1.0, tau=0.3)
+    _, step = make_step(settings)
+    torch.manual_seed(0)
+    network = Network(replace(TINY_NETWORK, hidden=(5,)), (N_FEATURES,), N_CLASSES + 1).double()
+    linear, norm, _ = network.body
+    inputs = torch.cat([step.labelled, step.unlabelled * 1.5]).numpy()
+    sums = inputs @ linear.weight.detach().numpy().T
+
+    def finish(normalised):
+        head = network.head
+        return (
+            np.maximum(normalised, 0) @ head.weight.detach().numpy().T + head.bias.detach().numpy()
+        )
+
+    learning = finish((sums - sums.mean(0)) / np.sqrt(sums.var(0) + norm.eps))
+    # Pseudo-labels come from g as it answers now: a fresh norm remembers mean 0 and variance 1.
+    plain = step.unlabelled.numpy() @ linear.weight.detach().numpy().T
+    answering = finish(plain / np.sqrt(1 + norm.eps))
+
+    class Network64(type(network)):  # embed() casts to single precision, too coarse to compare
+        def embed(self, items):
+            return self.body(items)
+
+    network.__class__ = Network64
+    loss = student_loss(network.train(), step, settings, ShiftingViews()).item()
+    n = len(step.labels)
+    expected = slow_supervised(
+        learning[:n], learning[:n], step.labels, step.labelled_taught, settings
+    ) + slow_unsupervised(answering, learning[n:], step.unlabelled_taught, settings)
+    assert loss == pytest.approx(expected, rel=1e-6)
+    assert norm.num_batches_tracked == 1
+
+
+def test_pseudo_labels_come_from_the_answering_network_and_carry_no_gradient():
+    _, step = make_step(SETTINGS)
+    network = LinearNetwork(N_CLASSES + 1).train()
+    believed = believe(network, step.unlabelled, 0.6)
+    by_hand = network.by_hand(step.unlabelled, factor=2.0)
+    np.testing.assert_array_equal(believed.labels, by_hand.argmax(1))
+    np.testing.assert_array_equal(believed.keep, [max(softmax(row)) >= 0.6 for row in by_hand])
+    assert not believed.keep.requires_grad
+    assert network.training
+
+
+def test_without_unlabelled_loss_the_unlabelled_items_are_not_looked_at():
+    settings = replace(SETTINGS, lambda_u=0.0)
+    n_outputs, step = make_step(settings)
+    network = LinearNetwork(n_outputs)
+    broken = step._replace(unlabelled=torch.full_like(step.unlabelled, torch.nan))
+    loss = student_loss(network, broken, settings, ShiftingViews())
+    assert loss.item() == student_loss(network, step, settings, ShiftingViews()).item()
+
+
+# S2OSC-LM
+
+
+def slow_triplets(embeddings, labels):
+    losses = []
+    for i, mine in enumerate(embeddings):
+        gaps = [np.linalg.norm(mine - other) for other in embeddings]
+        same = [d for j, d in enumerate(gaps) if j != i and labels[j] == labels[i]]
+        others = [d for j, d in enumerate(gaps) if labels[j] != labels[i]]
+        losses.append(max(0.0, 1 + max(same) - min(others)) if same and others else 0.0)
+    return losses
+
+
+def test_with_triplets_the_hard_loss_is_theirs_and_the_head_reads_the_embedding_off():
+    settings = replace(SETTINGS, hard_loss="triplet", lambda_u=0.0, alpha=0.0)
+    n_outputs, step = make_step(settings)
+    network = LinearNetwork(n_outputs)
+    loss = student_loss(network, step, settings, ShiftingViews())
+    embeddings = (step.labelled + 0.5).numpy() @ network.body.weight.detach().numpy().T
+    triplets = slow_triplets(embeddings, step.labels)
+    read_off = [
+        -log(softmax(g)[y])
+        for g, y in zip(network.by_hand(step.labelled + 0.5), step.labels, strict=True)
+    ]
+    assert loss.item() == pytest.approx((sum(triplets) + sum(read_off)) / (2 * len(step.labels)))
+
+
+def test_with_triplets_the_cross_entropy_does_not_shape_the_embedding():
+    settings = replace(SETTINGS, hard_loss="triplet", lambda_u=0.0, alpha=0.0)
+    n_outputs, step = make_step(settings)
+    network = LinearNetwork(n_outputs)
+    one_class = step._replace(labels=torch.ones_like(step.labels))  # no triplets
+    student_loss(network, one_class, settings, ShiftingViews()).backward()
+    assert network.head.weight.grad.abs().max() > 0
+    assert network.body.weight.grad is None or network.body.weight.grad.abs().max() == 0
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.6, 1.5])
+def test_triplets_are_formed_among_kept_pseudo_labels_also_if_there_are_none(tau):
+    settings = replace(SETTINGS, hard_loss="triplet", alpha=0.0, lambda_u=1.0, tau=tau)
+    n_outputs, step = make_step(settings)
+    network = LinearNetwork(n_outputs)
+    loss = student_loss(network, step, settings, ShiftingViews())
+    supervised = student_loss(network, step, replace(settings, lambda_u=0.0), ShiftingViews())
+
+    believed = [softmax(row) for row in network.by_hand(step.unlabelled, factor=2.0)]
+    kept = [row for row, q in enumerate(believed) if max(q) >= tau]
+    labels = [int(np.argmax(believed[row])) for row in kept]
+    viewed = step.unlabelled[kept] * 1.5
+    triplets = slow_triplets(viewed.numpy() @ network.body.weight.detach().numpy().T, labels)
+    read_off = [-log(softmax(g)[y]) for g, y in zip(network.by_hand(viewed), labels, strict=True)]
+    unsupervised = (sum(triplets) + sum(read_off)) / (2 * len(step.unlabelled))
+    assert (loss - supervised).item() == pytest.approx(unsupervised, abs=1e-9)
+
+
+# The lesson
+
+
+@pytest.fixture(scope="module")
+def teacher():
+    torch.manual_seed(0)
+    network = Network(TINY_NETWORK, (8,), N_CLASSES).eval()
+    known = open_set(*make_blobs(20)).known
+    network.fit_normalisation(known.inputs)
+    with torch.no_grad():
+        embeddings = network.embed(torch.from_numpy(known.inputs)).numpy()
+    return Teacher(network, class_centres(embeddings, known.labels))
+
+
+def make_lesson(teacher, settings, k=6):
+    split = open_set(*make_blobs(20))
+    n_pool = len(split.pool)
+    parts = Partition(
+        np.arange(0, 2 * k, 2), np.setdiff1d(np.arange(n_pool), np.arange(0, 2 * k, 2))
+    )
+    taught = teacher.look(split.pool).logits
+    lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, k, settings, seed=0)
+    return split, parts, lesson
+
+
+def rows_of(inputs, among):
+    """Where each item stands among others; every item is unlike any other."""
+    return [int(np.flatnonzero((among == item).all(1))[0]) for item in inputs]
+
+
+def test_the_lesson_holds_k_items_of_each_class_and_d_out_as_one_more_class(teacher):
+    split, parts, lesson = make_lesson(teacher, SETTINGS)
+    assert np.bincount(lesson.labels).tolist() == [6, 6, 6, 6]
+    rows = rows_of(lesson.inputs[:18], split.known.inputs)
+    assert len(set(rows)) == 18
+    np.testing.assert_array_equal(lesson.labels[:18], split.known.labels[rows])
+    np.testing.assert_array_equal(lesson.inputs[18:], split.pool[parts.unknown])
+    np.testing.assert_array_equal(lesson.undecided, parts.undecided)
+
+
+def test_the_lesson_of_the_binary_variant_holds_k_known_items_in_all(teacher):
+    split, parts, lesson = make_lesson(teacher, replace(SETTINGS, unknown="many"))
+    assert lesson.labels.tolist() == [0] * 6 + [1] * 6
+    rows = rows_of(lesson.inputs[:6], split.known.inputs)
+    assert np.bincount(split.known.labels[rows]).tolist() == [2, 2, 2]
+    np.testing.assert_array_equal(lesson.inputs[6:], split.pool[parts.unknown])
+
+
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_what_f_says_stands_beside_every_item_of_the_lesson(teacher, unknown):
+    _, _, lesson = make_lesson(teacher, replace(SETTINGS, unknown=unknown))
+    np.testing.assert_allclose(lesson.taught, teacher.look(lesson.inputs).logits, atol=1e-5)
+    np.testing.assert_allclose(lesson.pool_taught, teacher.look(lesson.pool).logits, atol=1e-5)
+
+
+# The batches
+
+
+def numbered_lesson(n_labelled=10, n_pool=30):
+    """Items that carry their own number, and f says that number of them."""
+    labelled = 1000 + np.arange(n_labelled, dtype=np.float32)[:, None]
+    pool = np.arange(n_pool, dtype=np.float32)[:, None]
+    undecided = np.arange(0, n_pool, 2)  # the odd ones are in D_out
+    return Lesson(labelled, np.arange(n_labelled) % 4, labelled, pool, undecided, pool)
+
+
+def take(settings, n, lesson=None):
+    return list(islice(steps(lesson or numbered_lesson(), settings, seed=0, device="cpu"), n))
+
+
+def with_batches(n_labelled, n_unlabelled, unknown="one"):
+    training = replace(SETTINGS.training, batch_size=n_unlabelled)
+    return replace(SETTINGS, training=training, labelled_batch=n_labelled, unknown=unknown)
+
+
+def test_a_pass_of_unlabelled_batches_is_the_undecided_part_of_the_pool():
+    drawn = torch.cat([step.unlabelled for step in take(with_batches(4, 5), 3)])
+    assert sorted(drawn.flatten().tolist()) == list(range(0, 30, 2))
+
+
+def test_labelled_items_join_the_unlabelled_ones_in_the_binary_variant():
+    drawn = torch.cat([step.unlabelled for step in take(with_batches(4, 5, "many"), 5)])
+    assert sorted(drawn.flatten().tolist()) == [*range(0, 30, 2), *range(1000, 1010)]
+
+
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_every_step_is_full_and_pairs_each_item_with_what_f_says_of_it(unknown):
+    for step in take(with_batches(4, 5, unknown), 20):
+        assert (len(step.labelled), len(step.unlabelled)) == (4, 5)
+        assert torch.equal(step.labelled, step.labelled_taught)
+        assert torch.equal(step.unlabelled, step.unlabelled_taught)
+        assert torch.equal(step.labels, (step.labelled[:, 0].long() - 1000) % 4)
+
+
+# The start and the training of g
+
+
+def test_a_fresh_g_has_one_more_class_than_f_and_weights_of_its_own(teacher):
+    _, _, lesson = make_lesson(teacher, SETTINGS)
+    network = start_network(teacher, lesson, SETTINGS)
+    assert network.head.out_features == N_CLASSES + 1
+    assert not torch.equal(network.body[0].weight, teacher.network.body[0].weight)
+    np.testing.assert_allclose(network.mean, lesson.inputs.mean(0), rtol=1e-4)
+    binary = start_network(teacher, lesson, replace(SETTINGS, unknown="many"))
+    assert binary.head.out_features == 2
+
+
+def test_s2osc_fn_starts_from_the_weights_of_f(teacher):
+    _, _, lesson = make_lesson(teacher, SETTINGS)
+    network = start_network(teacher, lesson, replace(SETTINGS, start="teacher"))
+    mine, theirs = network.state_dict(), teacher.network.state_dict()
+    for name in theirs.keys() - {"head.weight", "head.bias"}:
+        assert torch.equal(mine[name], theirs[name]), name
+    assert torch.equal(network.head.weight[:-1], teacher.network.head.weight)
+    assert torch.equal(network.head.bias[:-1], teacher.network.head.bias)
+    assert network.head.weight.shape[0] == N_CLASSES + 1
+
+
+@pytest.mark.parametrize("start", ["scratch", "teacher"])
+def test_training_g_leaves_f_and_the_lesson_as_they_were(teacher, start):
+    _, _, lesson = make_lesson(teacher, SETTINGS)
+    before = {name: tensor.clone() for name, tensor in teacher.network.state_dict().items()}
+    arrays = [array.copy() for array in lesson]
+    settings = replace(SETTINGS, start=start)
+    train_student(teacher, lesson, settings, AugmentSettings(), seed=0, device="cpu")
+    for name, tensor in teacher.network.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+    for array, copy in zip(lesson, arrays, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_g_learns_what_d_out_looks_like(teacher, unknown):
+    settings = replace(SETTINGS, unknown=unknown)
+    split = open_set(*make_blobs())
+    is_unknown = np.flatnonzero(split.truth < 0)
+    parts = Partition(is_unknown[:15], np.setdiff1d(np.arange(len(split.pool)), is_unknown[:15]))
+    taught = teacher.look(split.pool).logits
+    lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, 15, settings, seed=0)
+    student = train_student(teacher, lesson, settings, AugmentSettings(), seed=0, device="cpu")
+    said = student.says_unknown(student.look(split.pool).logits)
+    assert np.mean(said == (split.truth < 0)) > 0.95
+
+
+# The answer of g
+
+
+def test_with_one_unknown_class_the_probabilities_are_those_of_g():
+    student = Student(LinearNetwork(4), "one", vote=False)
+    logits = np.array([[0.0, log(2), 0.0, log(4)]])
+    np.testing.assert_allclose(
+        student.probabilities(logits, np.zeros((1, 3))), [[1 / 8, 2 / 8, 1 / 8, 4 / 8]]
+    )
+    assert student.says_unknown(logits).tolist() == [True]
+
+
+def test_by_vote_f_and_g_divide_the_known_together_and_leave_the_unknown_to_g():
+    student = Student(LinearNetwork(4), "one", vote=True)
+    logits, taught = np.array([[log(2), log(3), 0.0, log(6)]]), np.array([[log(6), 0.0, 0.0]])
+    # g: 2 : 3 : 1 : 6, half unknown; f: 6 : 1 : 1; the products 12 : 3 : 1 share the other half
+    p = student.probabilities(logits, taught)
+    np.testing.assert_allclose(p, [[12 / 32, 3 / 32, 1 / 32, 1 / 2]])
+    assert student.says_unknown(logits).tolist() == [True]
+
+
+@pytest.mark.parametrize("vote", [False, True])
+def test_with_many_unknown_classes_f_divides_what_g_calls_known(vote):
+    student = Student(LinearNetwork(2), "many", vote=vote)
+    logits, taught = np.array([[log(3), 0.0]]), np.array([[log(2), 0.0, 0.0]])
+    # g: 3/4 known; f: 1/2, 1/4, 1/4 of it
+    np.testing.assert_allclose(
+        student.probabilities(logits, taught), [[3 / 8, 3 / 16, 3 / 16, 1 / 4]]
+    )
+    assert student.says_unknown(logits).tolist() == [False]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"unknown": "two"}, "student.unknown is 'two'; give one of one, many"),
+        ({"augmentation": "none"}, "weak, strong"),
+        ({"hard_loss": "hinge"}, "cross-entropy, triplet"),
+        ({"start": "imagenet"}, "scratch, teacher"),
+        ({"labelled_batch": 1}, "student.labelled_batch is 1"),
+        ({"alpha": -0.1}, "student.alpha is -0.1"),
+        ({"lambda_u": -1.0}, "student.lambda_u is -1.0"),
+        ({"tau": -0.5}, "student.tau is -0.5"),
+        ({"tau": float("nan")}, "student.tau is nan"),
+        ({"temperature": 0.0}, "student.temperature is 0.0"),
+        ({"temperature": float("nan")}, "student.temperature is nan"),
+    ],
+)
+def test_a_student_that_cannot_be_trained_is_refused(wrong, words):
+    with pytest.raises(SettingsError, match=words):
+        replace(SETTINGS, **wrong)
+
+
+def test_labels_of_any_whole_kind_can_be_taught(teacher):
+    split = open_set(*make_blobs(20))
+    parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
+    known = Labelled(split.known.inputs, split.known.labels.astype(np.uint8))
+    taught = teacher.look(split.pool).logits
+    lesson = prepare_lesson(teacher, known, split.pool, taught, parts, 5, SETTINGS, seed=0)
+    step = next(steps(lesson, SETTINGS, seed=0, device="cpu"))
+    loss = student_loss(start_network(teacher, lesson, SETTINGS), step, SETTINGS, ShiftingViews())
+    assert loss.isfinite()

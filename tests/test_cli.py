@@ -1,0 +1,333 @@
+"""The command line: what it prints, what it returns, and that it is quick and tidy."""
+
+import io
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from files import (
+    broken_image,
+    easy_vectors,
+    image,
+    known_labels,
+    npy,
+    npz,
+    pool_labels,
+    snapshot,
+    text,
+)
+from s2osc import jobs
+from s2osc.cli import main
+from s2osc.progress import shown, track
+from s2osc.version import __version__
+
+
+def arguments(folder: Path, out: Path, *more: str) -> list[str]:
+    """Words for `classify` on the items of a folder."""
+    sources = [f"--known={folder / 'known.npz'}", f"--pool={folder / 'pool.npz'}"]
+    return ["classify", *sources, f"--out={out}", *more]
+
+
+# classify
+
+
+def test_what_was_found_is_printed_and_nothing_goes_to_standard_error(
+    finished, tmp_path, quick, capsys
+):
+    assert main(arguments(finished, tmp_path / "out", *quick)) == 0
+    printed, errors = capsys.readouterr()
+    counts = json.loads((tmp_path / "out" / "summary.json").read_text())["counts"]
+    assert errors == ""
+    assert "36 items in the pool" in printed
+    rows = [line.split("│")[1:3] for line in printed.splitlines() if line.startswith("│")]
+    assert {name.strip(): int(count) for name, count in rows} == counts["known"] | {
+        f"unknown, group {group}": count for group, count in counts["groups"].items()
+    }
+    assert "Against the truth the pool came with: accuracy " in printed
+    assert f"In {tmp_path / 'out'}:" in printed
+    for name in ("report.html", "predictions.csv", "summary.json", "model/"):
+        assert f"  {name}" in printed
+
+
+def test_the_same_seed_gives_the_same_bytes_in_whatever_order_flags_come(finished, tmp_path, quick):
+    words = arguments(finished, tmp_path / "out", *quick, "--seed=0", "--flip=false")
+    assert main([words[0], *reversed(words[1:])]) == 0
+    for name in ("predictions.csv", "predictions.parquet", "model/weights.safetensors"):
+        assert (tmp_path / "out" / name).read_bytes() == (finished / "out" / name).read_bytes()
+
+
+def test_another_seed_gives_another_answer(finished, tmp_path, quick):
+    assert main(arguments(finished, tmp_path / "out", *quick, "--seed=1")) == 0
+    other, one = (
+        (folder / "out" / "predictions.csv").read_bytes() for folder in (tmp_path, finished)
+    )
+    assert other != one
+
+
+def test_short_options_are_hyper_parameters_too(finished, tmp_path, quick):
+    more = ("--k=5", "--unknown=many", "--groups=2", "--flip=true", "--set=student.tau=0.7")
+    assert main(arguments(finished, tmp_path / "out", *quick, *more)) == 0
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    wanted = {
+        "filtering.k": 5,
+        "student.unknown": "many",
+        "clusters.n_groups": 2,
+        "augmentation.flip": True,
+        "student.tau": 0.7,
+    }
+    assert told["settings"].items() >= wanted.items()
+    assert len(told["counts"]["groups"]) == 2
+
+
+def test_results_that_are_there_stay_as_they_are(finished, capsys):
+    before = snapshot(finished)
+    assert main(arguments(finished, finished / "out")) == 2
+    assert snapshot(finished) == before
+    assert "holds results already" in capsys.readouterr().err
+
+
+def test_force_replaces_results_and_leaves_foreign_files(finished, tmp_path, quick):
+    out = shutil.copytree(finished / "out", tmp_path / "out")
+    text(out / "skipped.csv", "of an earlier run")
+    foreign = [text(out / "notes.txt", "mine"), text(out / "model" / "card.md", "mine")]
+    assert main(arguments(finished, out, *quick, "--seed=1", "--force")) == 0
+    assert [path.read_text() for path in foreign] == ["mine\n", "mine\n"]
+    assert json.loads((out / "summary.json").read_text())["seed"] == 1
+    assert snapshot(out).keys() == snapshot(finished / "out").keys() | {
+        "notes.txt",
+        "model/card.md",
+    }
+
+
+def test_notes_are_printed(tmp_path, quick, capsys):
+    for row, name in enumerate(known_labels(4)):
+        image(tmp_path / "known" / name / f"{row}.png", value=10 * row)
+        image(tmp_path / "pool" / f"{row}.png", value=10 * row)
+    broken_image(tmp_path / "pool" / "[7].png")
+    words = ["classify", f"--known={tmp_path / 'known'}", f"--pool={tmp_path / 'pool'}"]
+    assert main([*words, f"--out={tmp_path / 'out'}", *quick, "--k=100"]) == 0
+    printed = capsys.readouterr().out
+    assert (
+        "Note: K = 100 is too large for a pool of 8 items and classes of up to 4: K = " in printed
+    )
+    assert "Note: 1 item was skipped (first: [7].png, " in printed
+    assert "see skipped.csv" in printed
+
+
+def test_classes_and_folders_are_shown_as_they_are_called(tmp_path, quick, monkeypatch):
+    names = {"left": "[/red] :cat:", "top": "größer"}
+    known = [names[name] for name in known_labels(4)]
+    npz(tmp_path / "known.npz", x=easy_vectors(known_labels(4), seed=0), y=known)
+    npz(tmp_path / "pool.npz", x=easy_vectors(pool_labels(4), seed=0), y=pool_labels(4))
+    out = tmp_path / "[bold]" / ("long" * 40)
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(arguments(tmp_path, out, *quick)) == 0
+    terminal.flush()
+    printed = terminal.buffer.getvalue().decode("ascii")
+    assert "[/red] :cat:" in printed
+    assert "gr??er" in printed
+    assert f"In {out}:" in printed
+    labels = pq.read_table(out / "predictions.parquet")["label"].to_pylist()
+    assert set(labels) <= {*names.values(), "unknown"}
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_bars_are_drawn_on_a_terminal_and_not_into_a_file(is_terminal):
+    console = Console(file=io.StringIO(), force_terminal=is_terminal)
+    with shown(console):
+        assert list(track([1, 2, 3], "counting")) == [1, 2, 3]
+    assert ("counting" in console.file.getvalue()) == is_terminal
+    assert bool(console.file.getvalue()) == is_terminal
+
+
+# predict
+
+
+def test_predict_repeats_the_labels_of_classify(finished, tmp_path, capsys):
+    words = [f"--model={finished / 'out' / 'model'}", f"--items={finished / 'pool.npz'}"]
+    assert main(["predict", *words, f"--out={tmp_path / 'again.parquet'}"]) == 0
+    again, first = (
+        pq.read_table(path).drop_columns("filtered")
+        for path in (tmp_path / "again.parquet", finished / "out" / "predictions.parquet")
+    )
+    assert again.equals(first)
+    n_unknown = first["label"].to_pylist().count("unknown")
+    printed = f"36 items, {n_unknown} of them unknown: {tmp_path / 'again.parquet'}\n"
+    assert capsys.readouterr() == (printed, "")
+
+
+def test_predict_replaces_a_file_only_when_forced(finished, tmp_path, capsys):
+    out = text(tmp_path / "a.csv", "mine")
+    words = [f"--model={finished / 'out' / 'model'}", f"--items={finished / 'pool.npz'}"]
+    assert main(["predict", *words, f"--out={out}"]) == 2
+    assert "a.csv is there already" in capsys.readouterr().err
+    assert out.read_text() == "mine\n"
+    assert main(["predict", *words, f"--out={out}", "--force"]) == 0
+    assert out.read_text().startswith('"item","label"')
+    assert list(tmp_path.iterdir()) == [out]
+
+
+# settings, data, version
+
+
+def test_settings_lists_every_hyper_parameter_with_its_value(capsys):
+    assert main(["settings", "--preset=paper", "--set", "student.tau = 0.9", "--k=50"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "preset paper"
+    told = dict(line.split(maxsplit=1) for line in lines)
+    assert (told["student.tau"], told["filtering.k"]) == ("0.9", "50")
+    assert told["teacher.network.blocks"] == "(3, 4, 6, 3)"
+
+
+def test_data_list_names_every_data_set_and_the_users_own(tmp_path, capsys):
+    npz(tmp_path / "signs.npz", x=[[1.0]], y=[0])
+    assert main(["data", "list", f"--folder={tmp_path}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert {"mnist", "fashion_mnist", "cifar10", "mnist5k"} <= set(names)
+    assert lines[names.index("signs")].endswith(str(tmp_path / "signs.npz"))
+
+
+def test_data_fetch_without_a_network_says_in_one_line_what_to_do(tmp_path, capsys, monkeypatch):
+    def unreachable(*_: object, **__: object) -> None:
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr(urllib.request, "urlopen", unreachable)
+    assert main(["data", "fetch", "cifar10", f"--folder={tmp_path}"]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors.startswith("s2osc: cannot download cifar-10")
+    assert errors.count("\n") == 1
+    assert "Name or service not known" in errors
+    assert str(tmp_path / "cifar10.npz") in errors
+
+
+def test_version_prints_the_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"s2osc {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["classify"], ["nonsense"], ["settings", "--seed=x"]])
+def test_words_that_are_no_command_exit_with_2(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "usage: s2osc" in capsys.readouterr().err
+
+
+# The process
+
+
+def run_python(*words: str) -> str:
+    command = [sys.executable, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_help_is_there_in_less_than_a_third_of_a_second():
+    seconds = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        printed = run_python("-m", "s2osc", "--help")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # Time on the processor: other work on the machine does not count.
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert printed.startswith("usage: s2osc")
+    assert min(seconds) < 0.3
+
+
+@pytest.mark.parametrize("words", [["--help"], ["classify", "--help"], ["--version"]])
+def test_help_loads_no_heavy_library(words):
+    script = (
+        "import sys; from s2osc.cli import main\n"
+        f"try: main({words!r})\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'pyarrow', 'rich', 'torch', 'sklearn'} & set(sys.modules)))"
+    )
+    assert run_python("-c", script).splitlines()[-1] == "[]"
+
+
+def test_a_reader_who_leaves_early_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "s2osc", "data", "list"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": ""},  # as users run it
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+WAIT_WHILE_WRITING = """
+import sys, time
+from s2osc import cli, jobs
+def wait(*_):
+    print("writing", flush=True)
+    time.sleep(60)
+jobs.save_model = wait
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, quick):
+    words = arguments(finished, tmp_path / "deep" / "out", *quick)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAIT_WHILE_WRITING, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "writing\n"
+        assert (tmp_path / "deep").exists()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert errors == "s2osc: interrupted; no half-written results are left\n"
+    assert process.returncode == 130
+    assert snapshot(tmp_path) == {}
+
+
+@pytest.mark.parametrize("step", ["read_known_and_pool", "write_table", "write_report"])
+def test_ctrl_c_at_any_step_keeps_earlier_results(finished, tmp_path, quick, monkeypatch, step):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    out = shutil.copytree(finished / "out", tmp_path / "out")
+    before = snapshot(tmp_path)
+    monkeypatch.setattr(jobs, step, interrupt)
+    assert main(arguments(finished, out, *quick, "--force")) == 130
+    assert snapshot(tmp_path) == before
+
+
+def test_ctrl_c_while_predicting_leaves_no_file(finished, tmp_path, monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "write_table", interrupt)
+    words = [f"--model={finished / 'out' / 'model'}", f"--items={finished / 'pool.npz'}"]
+    assert main(["predict", *words, f"--out={tmp_path / 'a.csv'}"]) == 130
+    assert snapshot(tmp_path) == {}
+
+
+def test_a_bug_keeps_its_traceback(finished, tmp_path, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(jobs, "read_items", fail)
+    words = [f"--model={finished / 'out' / 'model'}", f"--items={npy(tmp_path / 'a.npy', [[1]])}"]
+    with pytest.raises(ZeroDivisionError):
+        main(["predict", *words, f"--out={tmp_path / 'a.csv'}"])

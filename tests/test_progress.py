@@ -1,0 +1,84 @@
+"""Bars are drawn where somebody looks, and steps are timed."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from s2osc import progress
+from s2osc.progress import Stopwatch, shown, track
+
+
+def screen():
+    return Console(file=io.StringIO(), force_terminal=True, width=100)
+
+
+def test_items_pass_unchanged_and_one_at_a_time():
+    taken = []
+
+    def items():
+        for item in "abc":
+            taken.append(item)
+            yield item
+
+    tracked = track(items(), "letters")
+    assert next(tracked) == "a"
+    assert taken == ["a"]
+    assert list(tracked) == ["b", "c"]
+
+
+def test_nothing_is_drawn_unless_asked_for(capsys):
+    list(track(range(3), "counting"))
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_a_bar_is_drawn_where_a_terminal_shows_it():
+    console = screen()
+    with shown(console):
+        assert list(track(range(3), "training f", total=3)) == [0, 1, 2]
+    assert "training f" in console.file.getvalue()
+    assert "100%" in console.file.getvalue()
+
+
+def test_a_file_or_pipe_is_not_drawn_on():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with shown(console):
+        assert list(track(range(3), "training f")) == [0, 1, 2]
+    assert console.file.getvalue() == ""
+
+
+def test_after_showing_all_is_silent_again_also_after_an_error():
+    console = screen()
+
+    def fail():
+        with shown(console):
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    drawn = console.file.getvalue()
+    list(track(range(3), "later"))
+    assert console.file.getvalue() == drawn
+
+
+def test_a_stopwatch_adds_up_the_seconds_of_each_step(monkeypatch):
+    times = iter([0.0, 1.5, 10.0, 10.25, 20.0, 21.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(times))
+    clock = Stopwatch()
+    for step in ("teacher", "student", "teacher"):
+        with clock(step):
+            pass
+    assert clock.seconds == {"teacher": 2.5, "student": 0.25}
+
+
+def test_a_step_that_fails_is_timed_too():
+    clock = Stopwatch()
+
+    def fail():
+        with clock("teacher"):
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert list(clock.seconds) == ["teacher"]
