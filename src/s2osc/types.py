@@ -40,7 +40,8 @@ def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
         )
     vectors = np.ascontiguousarray(inputs, dtype=np.float32)
     # One pass without a boolean copy of the whole array: a sum is finite only if every value is.
-    broken = ~np.isfinite(vectors.sum(axis=1, dtype=np.float64))
+    with np.errstate(invalid="ignore"):
+        broken = ~np.isfinite(vectors.sum(axis=1, dtype=np.float64))
     if broken.any():
         raise DataError(
             f"{what} holds NaN or infinite values in {int(broken.sum())} of {len(vectors)} vectors "

@@ -163,6 +163,8 @@ def read_record(path: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is not a record: {error}; remove it and run again") from error
+    if not isinstance(record, dict) or "settings" not in record:
+        raise DataError(f"{path} is not a record: it names no settings; remove it and run again")
     return record
 
 

@@ -88,11 +88,13 @@ def _row(cells: Sequence[str]) -> str:
 
 def insert_tables(document: Path, tables: dict[str, str]) -> None:
     """Replace what stands between ``<!-- table NAME -->`` and ``<!-- end -->`` by that table."""
+    if not document.is_file():
+        raise OutputError(f"there is no file {document}; give a Markdown file with marks")
     text = document.read_text(encoding="utf-8")
     for name, table in tables.items():
         start, end = f"<!-- table {name} -->", "<!-- end -->"
         before, found, rest = text.partition(start)
-        if not found or end not in rest:
+        if not found or end not in rest.partition("<!-- table")[0]:
             raise OutputError(f"{document} has no place for the table: add {start} and {end}")
         text = before + start + "\n" + table + "\n" + end + rest.partition(end)[2]
     document.write_text(text, encoding="utf-8")

@@ -212,7 +212,7 @@ def _pillow_without_limits() -> Iterator[None]:
 
 
 def _read_header(path: Path) -> Header | str:
-    if not path.is_file():
+    if not os.path.isfile(path):  # a name too long for the disk is no file; Path would raise
         return "no such file"
     try:
         with Image.open(path, formats=FORMATS) as image:

@@ -230,7 +230,10 @@ def _open_known(path: Path) -> Source:
 
 
 def _open_class_folders(path: Path) -> Source:
-    children = sorted(child for child in path.iterdir() if not is_hidden(child.name))
+    try:
+        children = sorted(child for child in path.iterdir() if not is_hidden(child.name))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; allow reading it") from error
     by_class = {child.name: find_images(child) for child in children if child.is_dir()}
     if not by_class:
         raise DataError(f"{path} holds no folders; give one folder of images per class")
@@ -249,7 +252,7 @@ def _open_class_folders(path: Path) -> Source:
 
 
 def _open(path: Path) -> Source:
-    if not path.exists():
+    if not os.path.exists(path):
         raise DataError(f"there is no file or folder {path}")
     suffix = path.suffix.lower()
     if path.is_dir():

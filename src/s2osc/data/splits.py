@@ -23,7 +23,8 @@ class Protocol:
     def draw_classes(self, n_classes: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Known and unknown classes of one partition; partition and items depend on the seed."""
         order = [int(c) for c in rng(seed, "classes").permutation(n_classes)]
-        known = self.known_classes or tuple(sorted(order[: n_classes // 2]))
+        may_be_known = [c for c in order if c not in (self.unknown_classes or ())]
+        known = self.known_classes or tuple(sorted(may_be_known[: n_classes // 2]))
         others = [c for c in order if c not in known]
         return known, self.unknown_classes or tuple(sorted(others[: self.n_unknown]))
 

@@ -16,6 +16,8 @@ from torch.nn import functional as F
 from s2osc.errors import SettingsError
 from s2osc.types import IMAGE_NDIMS
 
+MIN_WIDTH = 8
+
 
 @dataclass(frozen=True)
 class NetworkSettings:
@@ -35,6 +37,11 @@ class NetworkSettings:
         for name in ("widths", "blocks", "hidden"):
             if not getattr(self, name) or min(getattr(self, name)) < 1:
                 raise SettingsError(f"network.{name} is {getattr(self, name)}; give numbers from 1")
+        if min(self.widths) < MIN_WIDTH:
+            raise SettingsError(
+                f"network.widths is {self.widths}; give numbers from {MIN_WIDTH}: torch's strided "
+                "convolutions of fewer channels corrupt memory on a CPU"
+            )
         if self.first_map < 1:
             raise SettingsError(f"network.first_map is {self.first_map}; give a number from 1")
 
@@ -142,5 +149,5 @@ def as_tensor(inputs: np.ndarray, device: str = "cpu") -> Tensor:
     """A batch as the networks take it: uint8 (n, C, H, W) in channels-last order, or (n, D)."""
     if inputs.ndim == 3:
         inputs = inputs[..., None]
-    batch = torch.from_numpy(np.ascontiguousarray(inputs)).to(device)
+    batch = torch.from_numpy(np.require(inputs, requirements=["C", "W"])).to(device)
     return batch.permute(0, 3, 1, 2) if inputs.ndim == 4 else batch

@@ -32,7 +32,9 @@ class Grouping:
     centres: np.ndarray  # (n_groups, d)
 
     def assign(self, embeddings: np.ndarray) -> np.ndarray:
-        """The nearest centre of each row."""
+        """The nearest centre of each row; the one group there is where the fit found none."""
+        if len(self.centres) == 0:
+            return np.zeros(len(embeddings), int)
         squares = (self.centres**2).sum(1) - 2 * embeddings @ self.centres.T
         return squares.argmin(1)
 

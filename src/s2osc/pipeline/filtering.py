@@ -25,7 +25,7 @@ class FilterSettings:
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
             raise SettingsError(f"K is {self.k}; give a number from 1")
-        if self.distance_weight < 0:
+        if not self.distance_weight >= 0:
             raise SettingsError(
                 f"filtering.distance_weight (lambda) is {self.distance_weight}; give 0 or more"
             )

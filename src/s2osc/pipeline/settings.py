@@ -57,6 +57,8 @@ def convert(name: str, value: Any, kind: Any) -> Any:
         return value
     if origin is tuple:
         parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            raise SettingsError(f"{name} is {value!r}; give numbers, such as 32,64")
         return tuple(convert(name, part, arguments[0]) for part in parts)
     return _convert_number(name, value, kind)
 

@@ -139,6 +139,8 @@ def _assemble(
     centres: dict[str, np.ndarray] = {
         name: tensors[name].numpy() for name in ("teacher_centres", "group_centres")
     }
+    if description["unknown"] not in ("one", "many"):
+        raise ValueError(f"unknown is {description['unknown']!r}")
     model = OpenSetModel(
         teacher=Teacher(networks["teacher"], centres["teacher_centres"]),
         student=Student(networks["student"], description["unknown"], description["vote"]),

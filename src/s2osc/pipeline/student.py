@@ -64,9 +64,9 @@ class StudentSettings:
                 f"student.labelled_batch is {self.labelled_batch}; give a number from 2"
             )
         for name in ("alpha", "lambda_u", "tau"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:
                 raise SettingsError(f"student.{name} is {getattr(self, name)}; give 0 or more")
-        if self.temperature <= 0:
+        if not self.temperature > 0:
             raise SettingsError(f"student.temperature is {self.temperature}; give more than 0")
 
 

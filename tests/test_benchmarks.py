@@ -1,0 +1,89 @@
+"""The benchmarks: what they compare is the same, and their bounds hold."""
+
+import importlib.util
+import sys
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+step_of_g, scoring = load("step_of_g"), load("scoring")
+
+
+@pytest.fixture(autouse=True)
+def threads_as_found():
+    found = torch.get_num_threads()
+    yield
+    torch.set_num_threads(found)
+
+
+@pytest.fixture(scope="module")
+def setting():
+    """Small batches: what is compared does not depend on their size."""
+    whole = step_of_g.prepare()
+    training = replace(whole.student.training, batch_size=24)
+    return replace(whole, student=replace(whole.student, training=training, labelled_batch=16))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_step_of_g_and_its_reference_have_the_same_loss(setting, seed):
+    network = step_of_g.new_student(setting, seed)
+    ours, reference = step_of_g.both_losses(setting, network, seed)
+    assert ours == pytest.approx(reference, abs=step_of_g.LOSS_TOLERANCE)
+    other, _ = step_of_g.both_losses(setting, network, seed + 10)
+    assert other != pytest.approx(ours, abs=10 * step_of_g.LOSS_TOLERANCE)
+
+
+def test_the_step_of_g_and_its_reference_lead_to_the_same_weights(setting):
+    start = step_of_g.new_student(setting)
+    ours, reference = deepcopy(start), step_of_g.plainly_laid_out(start)
+    step_of_g.our_steps(setting, ours)(2)
+    step_of_g.reference_steps(setting, reference)(2)
+    for before, mine, theirs in zip(
+        start.parameters(), ours.parameters(), reference.parameters(), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-3)
+        assert not torch.equal(before, mine)
+
+
+def test_a_result_holds_only_within_its_bounds():
+    good = step_of_g.Result(10.0, 20.0, 2.0, 0.5, 0.50005)
+    assert good.holds
+    assert not good._replace(ratio=1.49).holds
+    assert not good._replace(reference_loss=0.5002).holds
+
+
+def test_the_peak_memory_is_counted_in_bytes():
+    held = np.ones(8_000_000)
+    assert held.nbytes < scoring.peak_memory() < 1000 * held.nbytes
+
+
+@pytest.mark.slow
+def test_the_step_of_g_is_faster_than_its_reference():
+    result = step_of_g.measure(rounds=7, n_steps=1)
+    assert result.losses_agree
+    assert result.ratio >= step_of_g.AT_LEAST
+
+
+@pytest.mark.slow
+def test_scoring_costs_little_more_than_the_forward_pass():
+    assert scoring.measure_time(rounds=3, shape=(4_000, 28, 28)).ratio <= scoring.AT_MOST_RATIO
+
+
+@pytest.mark.slow
+def test_scoring_needs_little_memory_beyond_the_array():
+    assert scoring.measure_memory().extra <= scoring.AT_MOST_EXTRA
