@@ -381,7 +381,7 @@ def test_new_items_of_another_kind_are_refused(tmp_path, expected):
 
 
 def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkeypatch):
-    digits = np.repeat(np.arange(10), 304)
+    digits = np.repeat(np.arange(10), 500)
     inputs = np.random.default_rng(0).integers(0, 40, (len(digits), 8, 8), dtype=np.uint8)
     inputs[np.arange(len(digits)), digits % 8] = 255
     data = Dataset(
@@ -390,10 +390,10 @@ def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkey
     monkeypatch.setattr(jobs, "load_dataset", {"mnist5k": data}.__getitem__)
     finding = demo(tmp_path / "out", quick_run())
     assert finding.classes == tuple("012345")
-    assert finding.summary["items"] == {"known": 1800, "pool": 6 * 4 + 2 * 304, "skipped": 0}
+    assert finding.summary["items"] == {"known": 1800, "pool": 2200, "skipped": 0}
     names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
-    assert len(set(names)) == len(names) == 632
-    share = 608 / 632
+    assert len(set(names)) == len(names) == 2200
+    share = 1000 / 2200
     told = finding.summary["metrics"]["f_out_all_unknown"]
     assert told == pytest.approx(2 * share / (1 + share), abs=1e-5)
 

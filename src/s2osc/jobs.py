@@ -26,6 +26,7 @@ from s2osc.data.inputs import (
     read_items,
     read_known_and_pool,
 )
+from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.method import OpenSetModel, S2OSCMethod, Solution
@@ -34,13 +35,12 @@ from s2osc.pipeline.settings import flatten
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import Stopwatch
 from s2osc.report.page import ReportInputs, write_report
-from s2osc.seeding import rng
 from s2osc.staging import check_file_target, check_target, staged_file, staged_folder
 from s2osc.types import UNKNOWN, Answer, Labelled
 from s2osc.version import __version__
 
 LIBRARIES = ("numpy", "scikit-learn", "torch")
-DEMO_KNOWN, DEMO_UNKNOWN = range(6), (6, 7)
+DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
 
 
 @dataclass(frozen=True)
@@ -104,21 +104,19 @@ def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
     plan, clock = make_plan(run), Stopwatch()
     with clock("read"):
         digits = load_dataset("mnist5k")
-        random = rng(run.seed, "demo")
-        known_rows, pool_rows = [], []
-        for digit in DEMO_KNOWN:
-            rows = random.permutation(np.flatnonzero(digits.labels == digit))
-            known_rows.append(rows[:300])
-            pool_rows.append(rows[300:])
-        pool_rows += [np.flatnonzero(digits.labels == digit) for digit in DEMO_UNKNOWN]
-        known, pool = (
-            Items([f"digit {row}" for row in rows], digits.inputs[rows], names)
-            for rows in (np.concatenate(known_rows), random.permutation(np.concatenate(pool_rows)))
-            for names in [[digits.classes[label] for label in digits.labels[rows]]]
-        )
+        split = split_dataset(digits, DEMO, run.seed)
+        known_names = [digits.classes[split.known_classes[label]] for label in split.known.labels]
+        pool_names = [digits.classes[label] for label in split.truth_classes]
+        known = Items(_numbered(len(known_names)), split.known.inputs, known_names)
+        pool = Items(_numbered(len(pool_names)), split.pool, pool_names)
         height, width = digits.inputs.shape[1:3]
-        shape = InputShape("images", height, width, 1, note="5,000 digits of 28x28, in grey")
+        note = f"{len(known) + len(pool):,} digits of {height}x{width} in grey, as they come"
+        shape = InputShape("images", height, width, 1, note=note)
     return classify_items(known, pool, shape, out, plan, clock)
+
+
+def _numbered(n: int) -> list[str]:
+    return [f"digit {number}" for number in range(n)]
 
 
 def make_plan(run: Run) -> Plan:

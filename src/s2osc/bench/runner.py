@@ -163,14 +163,16 @@ def read_record(path: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is not a record: {error}; remove it and run again") from error
-    if not isinstance(record, dict) or "settings" not in record:
-        raise DataError(f"{path} is not a record: it names no settings; remove it and run again")
     return record
 
 
 def check_same_settings(path: Path, method: S2OSCMethod) -> None:
     """Refuse to mix records of different settings in one table."""
-    recorded, now = read_record(path)["settings"], json.loads(json.dumps(flatten(method)))
+    try:
+        recorded: dict[str, Any] = dict(read_record(path)["settings"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} names no settings; remove it and run again") from error
+    now = json.loads(json.dumps(flatten(method)))
     if recorded != now:
         different = [key for key in now if recorded.get(key) != now[key]]
         raise DataError(

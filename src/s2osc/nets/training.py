@@ -123,7 +123,7 @@ def learning_rates(settings: TrainSettings, n_steps: int) -> np.ndarray:
     """The rate of each step: constant, or up over the first quarter and down to nearly nothing.
 
     >>> learning_rates(TrainSettings(1, 2, 0.4, 0.0), 8).round(2).tolist()
-    [0.2, 0.4, 0.39, 0.36, 0.3, 0.2, 0.1, 0.03]
+    [0.2, 0.4, 0.38, 0.32, 0.24, 0.16, 0.08, 0.02]
     """
     if settings.schedule == "constant":
         return np.full(n_steps, settings.learning_rate)

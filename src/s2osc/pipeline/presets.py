@@ -23,8 +23,9 @@ FAST = S2OSCMethod(
     student=StudentSettings(
         network=NetworkSettings(),
         training=TrainSettings(
-            epochs=3, batch_size=128, learning_rate=0.1, weight_decay=5e-4, min_steps=200
+            epochs=2, batch_size=96, learning_rate=0.1, weight_decay=5e-4, min_steps=200
         ),
+        labelled_batch=128,
         vote=True,
     ),
 )

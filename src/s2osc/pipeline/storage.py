@@ -80,7 +80,7 @@ def load_model(folder: Path, device: str = "cpu") -> SavedModel:
         *(AttributeError, KeyError, TypeError, ValueError),
         *(RuntimeError, SafetensorError),
     ) as error:
-        reason = str(error).partition("\n")[0]
+        reason = " ".join(str(error).split())[:200]
         raise ModelError(
             f"{folder / DESCRIPTION} does not describe the weights beside it ({reason}); "
             "copy the model folder again or classify anew"
