@@ -80,7 +80,8 @@ def load_model(folder: Path, device: str = "cpu") -> SavedModel:
         *(AttributeError, KeyError, TypeError, ValueError),
         *(RuntimeError, SafetensorError),
     ) as error:
-        reason = " ".join(str(error).split())[:200]
+        sizes_differ = isinstance(error, RuntimeError)  # torch then lists every tensor
+        reason = "the networks have other sizes" if sizes_differ else error
         raise ModelError(
             f"{folder / DESCRIPTION} does not describe the weights beside it ({reason}); "
             "copy the model folder again or classify anew"
