@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from s2osc.bench.tables import make_tables
 from s2osc.cli import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -44,3 +45,12 @@ def test_the_commands_classify_a_folder_and_predict_for_another(
         assert main(arguments) == 0
     assert (tmp_path / "results" / "report.html").exists()
     assert len((tmp_path / "later.csv").read_text().splitlines()) == 101
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [("README.md", "released"), ("README.md", "single"), ("docs/variants.md", "variants")],
+)
+def test_the_tables_are_those_of_the_records(document: str, name: str) -> None:
+    root = Path(__file__).parents[1]
+    assert make_tables(root / "results", [name])[name] in (root / document).read_text("utf-8")

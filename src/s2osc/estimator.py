@@ -141,9 +141,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """One column per entry of ``classes_``.
 
-        With ``unknown="many"`` an item that is probably known, but of no class in particular, may
-        have its largest probability in the unknown column: ``predict`` weighs known against
-        unknown first.
+        An item that is probably known, but of no class in particular, may have its largest
+        probability in the unknown column: ``predict`` weighs known against unknown first.
         """
         inputs = self._check(X)
         p = self.model_.probabilities(inputs)

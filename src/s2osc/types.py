@@ -23,6 +23,8 @@ def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
     >>> check_inputs(np.zeros((2, 3)), "the pool").dtype
     dtype('float32')
     """
+    if 0 in inputs.shape[1:]:
+        raise DataError(f"{what} holds items of shape {inputs.shape[1:]}; give items of some size")
     if inputs.ndim in IMAGE_NDIMS:
         if inputs.dtype != np.uint8:
             raise DataError(
