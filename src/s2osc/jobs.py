@@ -1,12 +1,10 @@
 """The main jobs from files to files: classify a pool, predict with a saved model, the demo."""
 
 import json
-import platform
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,9 +35,8 @@ from s2osc.progress import Stopwatch
 from s2osc.report.page import ReportInputs, write_report
 from s2osc.staging import check_file_target, check_target, staged_file, staged_folder
 from s2osc.types import UNKNOWN, Answer, Labelled
-from s2osc.version import __version__
+from s2osc.version import versions
 
-LIBRARIES = ("numpy", "scikit-learn", "torch")
 DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
 
 
@@ -257,14 +254,6 @@ def judge(
         matched = matched_accuracy(names[of_unknown], part.groups[of_unknown])
         figures["group_accuracy"] = round(matched, 5)
     return figures
-
-
-def versions() -> dict[str, str]:
-    return {
-        "s2osc": __version__,
-        "python": platform.python_version(),
-        **{library: version(library) for library in LIBRARIES},
-    }
 
 
 TABLE_WRITERS = {

@@ -274,12 +274,14 @@ def test_without_unlabelled_loss_the_unlabelled_items_are_not_looked_at():
 
 
 def slow_triplets(embeddings, labels):
+    """At unit length, with a margin of 0.5."""
     losses = []
+    embeddings = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
     for i, mine in enumerate(embeddings):
         gaps = [np.linalg.norm(mine - other) for other in embeddings]
         same = [d for j, d in enumerate(gaps) if j != i and labels[j] == labels[i]]
         others = [d for j, d in enumerate(gaps) if labels[j] != labels[i]]
-        losses.append(max(0.0, 1 + max(same) - min(others)) if same and others else 0.0)
+        losses.append(max(0.0, 0.5 + max(same) - min(others)) if same and others else 0.0)
     return losses
 
 

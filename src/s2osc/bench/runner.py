@@ -7,11 +7,9 @@ after its run, so an interrupted experiment goes on where it stopped.
 
 import json
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from s2osc.pipeline.presets import ABLATIONS, FAST
 from s2osc.pipeline.settings import change, flatten
 from s2osc.progress import track
 from s2osc.types import UNKNOWN, Split
-from s2osc.version import __version__
+from s2osc.version import versions
 
 
 @dataclass(frozen=True)
@@ -127,11 +125,7 @@ def run_once(split: Split, method: S2OSCMethod, dataset: Dataset, *, seed: int) 
         "steps": solution.n_steps,
         "settings": flatten(method),
         "machine": {"threads": torch.get_num_threads(), "device": "cpu"},
-        "versions": {
-            "s2osc": __version__,
-            "python": platform.python_version(),
-            **{library: version(library) for library in ("numpy", "scikit-learn", "torch")},
-        },
+        "versions": versions(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from scipy.special import softmax
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
 from s2osc.nets import losses
@@ -26,6 +27,7 @@ from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.types import Labelled
 
+TRIPLET_MARGIN = 0.5
 CHOICES = {
     "unknown": ("one", "many"),
     "augmentation": ("weak", "strong"),
@@ -225,11 +227,14 @@ def student_loss(network: Network, step: Step, settings: StudentSettings, views:
 def hard_loss(
     network: Network, logits: Tensor, embeddings: Tensor, labels: Tensor, settings: StudentSettings
 ) -> Tensor:
-    """H per item. In S2OSC-LM a triplet loss shapes the embedding, and the head reads it off."""
+    """H per item. In S2OSC-LM a triplet loss shapes the embedding, and the head reads it off.
+
+    Triplets are compared at unit length: free to shrink, the embedding would end in one point.
+    """
     if settings.hard_loss == "cross-entropy":
         return losses.cross_entropy(logits, labels)
     read_off = losses.cross_entropy(network.head(embeddings.detach()), labels)
-    return losses.triplet_loss(embeddings, labels) + read_off
+    return losses.triplet_loss(F.normalize(embeddings), labels, TRIPLET_MARGIN) + read_off
 
 
 def soft_loss(logits: Tensor, taught: Tensor, settings: StudentSettings) -> Tensor:
