@@ -6,9 +6,8 @@ import numpy as np
 
 from s2osc.data.datasets import Dataset
 from s2osc.nets.networks import NetworkSettings
-from s2osc.pipeline.filtering import FilterSettings
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.presets import FAST, PLAIN
 from s2osc.types import UNKNOWN, Labelled, Split
 
 N_KNOWN = 3
@@ -59,16 +58,22 @@ def make_dataset(n_per_class: int = 30, *, name: str = "tiny") -> Dataset:
     return Dataset(name, images, labels, tuple("abcd"), n_train=len(labels), flip=False)
 
 
-def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int = 15) -> S2OSCMethod:
-    """The same method with tiny networks, few steps and a small K."""
+def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2OSCMethod:
+    """The same method with tiny networks, few steps and a small K, or the K of the seeds."""
     training = replace(method.teacher.training, epochs=1, batch_size=32, min_steps=n_steps)
     return replace(
         method,
         teacher=replace(method.teacher, network=TINY_NETWORK, training=training),
         student=replace(method.student, network=TINY_NETWORK, training=training, labelled_batch=32),
-        filtering=FilterSettings(k=k),
+        filtering=replace(method.filtering, k=k),
+        clusters=replace(method.clusters, n_resamples=2),
     )
 
 
-TINY = shrink(FAST)
-MANY = replace(TINY, student=replace(TINY.student, unknown="many"))
+def several(method: S2OSCMethod) -> S2OSCMethod:
+    """The same method, in the variant for several unknown classes."""
+    return replace(method, student=replace(method.student, unknown="many"))
+
+
+TINY, SEEDED = shrink(PLAIN), shrink(FAST, k=None)
+MANY, SEEDED_MANY = several(TINY), several(SEEDED)

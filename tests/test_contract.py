@@ -7,12 +7,14 @@ import pytest
 from contract import CHECKS
 from s2osc.pipeline.clusters import ClusterSettings
 from s2osc.pipeline.presets import ABLATIONS
-from samples import MANY, TINY
+from samples import MANY, SEEDED, SEEDED_MANY, TINY
 
 METHODS = {
-    "fast": TINY,
+    "plain": TINY,
     **{f"S2OSC-{letter}": ablate(TINY) for letter, ablate in ABLATIONS.items()},
     "many": MANY,
+    "with seeds": SEEDED,
+    "many, with seeds": SEEDED_MANY,
 }
 # How many groups there are has its own tests, and takes as long as all the rest.
 METHODS = {

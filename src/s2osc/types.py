@@ -14,6 +14,9 @@ from s2osc.errors import DataError
 UNKNOWN = -1
 """The one label outside the known classes 0 .. C-1."""
 
+UNSURE = -2
+"""What an item between sure-known and sure-unknown is called, where that was asked for."""
+
 IMAGE_NDIMS = (3, 4)
 
 
@@ -110,6 +113,10 @@ class Answer(Predictions):
     @property
     def is_unknown(self) -> np.ndarray:
         return self.labels == UNKNOWN
+
+    @property
+    def is_unsure(self) -> np.ndarray:
+        return self.labels == UNSURE
 
 
 class Recogniser(Protocol):

@@ -8,7 +8,15 @@ import pytest
 import torch
 
 from s2osc.errors import SettingsError
-from s2osc.nets.networks import Network, NetworkSettings, ResidualBlock, as_tensor
+from s2osc.nets.networks import (
+    Network,
+    NetworkSettings,
+    ResidualBlock,
+    as_tensor,
+    is_stacked,
+    item_shape,
+    one_vector,
+)
 from samples import TINY_NETWORK, make_images
 
 SHAPES = [(8, 8), (9, 12), (8, 8, 3), (5,)]
@@ -148,6 +156,69 @@ def test_grey_and_colour_images_become_channels_first():
     assert as_tensor(grey).shape == (6, 1, 4, 6)
     assert as_tensor(colour)[2, 1, 3, 5] == colour[2, 3, 5, 1]
     assert as_tensor(colour).dtype == torch.uint8
+
+
+# Stacked views
+
+
+def stacked_views(n=6, n_views=3, d=5):
+    return np.random.default_rng(0).normal(size=(n, n_views, d)).astype(np.float32)
+
+
+def test_the_embedding_of_stacked_views_is_the_mean_of_theirs():
+    views = stacked_views()
+    network = Network(TINY_NETWORK, (5,), 4).eval()
+    network.fit_normalisation(views)
+    each = [network.embed(as_tensor(np.ascontiguousarray(views[:, v]))) for v in range(3)]
+    embedded = network.embed(as_tensor(views))
+    torch.testing.assert_close(embedded, torch.stack(each).mean(0))
+    torch.testing.assert_close(network(as_tensor(views)), network.head(embedded))
+
+
+def test_equal_views_are_answered_as_one():
+    vectors = random_inputs((5,))
+    network = Network(TINY_NETWORK, (5,), 4).eval()
+    thrice = np.repeat(vectors[:, None], 3, axis=1)
+    torch.testing.assert_close(network(as_tensor(thrice)), network(as_tensor(vectors)))
+
+
+def test_stacked_views_are_normalised_feature_by_feature_over_all_views():
+    views = stacked_views(50) * np.array([1, 10, 100, 1, 1], np.float32) + 7
+    network = Network(TINY_NETWORK, (5,), 2)
+    network.fit_normalisation(views)
+    np.testing.assert_allclose(network.mean, views.reshape(-1, 5).mean(0), rtol=1e-4)
+    np.testing.assert_allclose(network.scale, views.reshape(-1, 5).std(0), rtol=1e-4)
+
+
+def test_stacked_views_are_told_from_grey_images_by_their_type():
+    views, grey = stacked_views(), random_inputs((4, 6))
+    assert is_stacked(views)
+    assert not is_stacked(grey)
+    assert not is_stacked(views[:, 0])
+    assert not is_stacked(random_inputs((4, 6, 3)))
+    assert as_tensor(views).shape == (6, 3, 5)
+    assert as_tensor(grey).shape == (6, 1, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shape"),
+    [
+        (random_inputs((5,)), (5,)),
+        (stacked_views(), (5,)),
+        (random_inputs((4, 6)), (4, 6)),
+        (random_inputs((4, 6, 3)), (4, 6, 3)),
+    ],
+    ids=["vectors", "stacked", "grey", "colour"],
+)
+def test_the_shape_of_an_item_is_that_of_one_view(inputs, shape):
+    assert item_shape(inputs) == shape
+
+
+def test_stacked_views_as_one_vector_are_their_mean():
+    views = stacked_views()
+    np.testing.assert_allclose(one_vector(views), views.mean(1))
+    for other in (random_inputs((5,)), random_inputs((4, 6))):
+        assert one_vector(other) is other
 
 
 def test_a_read_only_array_is_taken_without_a_warning():

@@ -193,6 +193,17 @@ def test_outputs_are_logits_and_embeddings_of_a_network_that_answers():
         assert torch.equal(tensor, before[name]), name
 
 
+def test_stacked_views_have_one_row_of_outputs_for_each_item(monkeypatch):
+    views = np.random.default_rng(0).normal(size=(10, 3, 8)).astype(np.float32)
+    network = Network(TINY_NETWORK, (8,), 3)
+    monkeypatch.setattr(training, "SCORING_BATCH", 4)
+    seen = outputs(network, views, what="")
+    each = [outputs(network, np.ascontiguousarray(views[:, v]), what="") for v in range(3)]
+    mean = np.mean([one.embeddings for one in each], axis=0)
+    np.testing.assert_allclose(seen.embeddings, mean, atol=1e-5)
+    assert seen.logits.shape == (10, 3)
+
+
 def test_no_items_have_no_outputs():
     network = Network(TINY_NETWORK, (8,), 3)
     seen = outputs(network, np.empty((0, 8), np.float32), what="")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from s2osc.nets.augment import AugmentSettings
-from s2osc.nets.networks import Network, as_tensor
+from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.views import Views
 from samples import TINY_NETWORK, make_blobs, make_images
 
@@ -16,7 +16,7 @@ STRENGTHS = pytest.mark.parametrize("strength", ["weak", "strong"])
 
 def make_views(inputs, strength="weak", seed=0, **settings):
     torch.manual_seed(0)
-    network = Network(TINY_NETWORK, inputs.shape[1:], 4)
+    network = Network(TINY_NETWORK, item_shape(inputs), 4)
     network.fit_normalisation(inputs)
     generator = torch.Generator().manual_seed(seed)
     return Views(network, strength, AugmentSettings(**settings), generator)
@@ -83,6 +83,39 @@ def test_a_strong_view_of_images_cuts_out_a_grey_square():
     views = make_views(IMAGES, "strong")(as_tensor(IMAGES))
     share_of_grey = (views == 127).float().mean((1, 2, 3))
     assert share_of_grey.min() > 0.04
+
+
+STACKED = np.arange(3, dtype=np.float32)[:, None] + np.zeros((400, 3, 8), np.float32)
+"""Items whose first view is all 0, the second all 1, the third all 2."""
+
+
+@KINDS
+def test_plain_items_are_as_they_are(inputs):
+    batch = as_tensor(inputs)
+    assert make_views(inputs).plain(batch) is batch
+
+
+def test_of_stacked_views_the_plain_one_is_the_first():
+    plain = make_views(STACKED).plain(as_tensor(STACKED))
+    assert torch.equal(plain, torch.zeros(400, 8))
+
+
+@STRENGTHS
+def test_a_view_of_stacked_views_is_one_of_them_at_random(strength):
+    views = make_views(STACKED, strength)
+    for view in (views.weak(as_tensor(STACKED)), views(as_tensor(STACKED))):
+        assert view.shape == (400, 8)
+        assert torch.equal(view, view[:, :1].expand(400, 8))
+        often = np.bincount(view[:, 0].int())
+        assert len(often) == 3
+        assert often.min() > 90  # of 133
+
+
+def test_the_generator_alone_decides_among_stacked_views():
+    batch = as_tensor(STACKED)
+    first, again, other = (make_views(STACKED, seed=seed).weak(batch) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
 
 
 def test_only_strong_views_of_images_learn():

@@ -2,29 +2,54 @@
 
 import inspect
 from dataclasses import asdict, replace
-from math import log
 
 import numpy as np
 import pytest
 
-from s2osc.errors import DataError, S2OSCWarning
-from s2osc.nets.networks import Network
-from s2osc.pipeline.clusters import ClusterSettings, Grouping
-from s2osc.pipeline.filtering import FilterSettings, Units, distinctness, partition_pool, units
-from s2osc.pipeline.method import OpenSetModel, S2OSCMethod
+from s2osc.errors import DataError, S2OSCWarning, SettingsError
+from s2osc.pipeline import decision, fusion
+from s2osc.pipeline import method as method_module
+from s2osc.pipeline.clusters import ClusterSettings
+from s2osc.pipeline.decision import DecisionSettings, decide
+from s2osc.pipeline.filtering import FilterSettings, distinctness, partition_pool, units
+from s2osc.pipeline.fusion import FEWEST_SEEDS
+from s2osc.pipeline.method import S2OSCMethod, plant_seeds
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
-from s2osc.pipeline.student import Student
-from s2osc.pipeline.teacher import Sight, Teacher
-from s2osc.types import UNKNOWN, Labelled
-from samples import MANY, TINY, TINY_NETWORK, make_blobs, make_images, open_set
+from s2osc.pipeline.seeds import SeedSettings
+from s2osc.types import UNKNOWN, UNSURE, Labelled
+from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
 
 BLOBS = open_set(*make_blobs())
-MODES = pytest.mark.parametrize("method", [TINY, MANY], ids=["one", "many"])
+KNOWN_POOL = BLOBS.pool[BLOBS.truth != UNKNOWN]
+KNOWN_TRUTH = BLOBS.truth[BLOBS.truth != UNKNOWN]
+METHODS = {"one": TINY, "many": MANY, "one, seeds": SEEDED, "many, seeds": SEEDED_MANY}
+MODES = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+PLAIN_MODES = pytest.mark.parametrize("method", [TINY, MANY], ids=["one", "many"])
+SEEDED_MODES = pytest.mark.parametrize("method", [SEEDED, SEEDED_MANY], ids=["one", "many"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Intervals from fewer resamples: what they are worth has its own tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decision, "N_RESAMPLED", 20)
+        yield
 
 
 @pytest.fixture(scope="module")
 def solution():
     return TINY.fit(BLOBS.known, BLOBS.pool, seed=0)
+
+
+@pytest.fixture(scope="module")
+def seeded():
+    return SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0)
+
+
+@pytest.fixture(scope="module")
+def all_known():
+    return SEEDED.fit(BLOBS.known, KNOWN_POOL, seed=0)
 
 
 def accuracy(split, answer):
@@ -34,10 +59,13 @@ def accuracy(split, answer):
 # The answer
 
 
-@MODES
-@pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
+@pytest.mark.parametrize(
+    ("method", "colour"),
+    [*((method, False) for method in METHODS.values()), (SEEDED, True)],
+    ids=[*METHODS, "colour"],
+)
 def test_images_are_answered(method, colour):
-    split = open_set(*make_images(colour=colour))
+    split = open_set(*make_images(60, colour=colour))
     # A mirrored corner is another class here.
     method = replace(method, augmentation=replace(method.augmentation, flip=False))
     assert accuracy(split, method.fit(split.known, split.pool, seed=0).answer) > 0.9
@@ -86,7 +114,7 @@ def test_d_out_is_what_the_teachers_sight_says(solution):
 def test_unknown_items_have_a_group_and_known_items_none(solution):
     answer = solution.answer
     np.testing.assert_array_equal(answer.groups >= 0, answer.is_unknown)
-    assert answer.groups.max() < len(solution.model.grouping.centres)
+    assert answer.groups.max() < solution.model.grouping.n_groups
 
 
 @MODES
@@ -98,50 +126,6 @@ def test_probabilities_sum_to_one_and_agree_with_scores(method):
     np.testing.assert_allclose(p[:, -1], answer.unknown_score, atol=1e-6)
     columns = np.where(answer.is_unknown, 3, answer.labels)
     np.testing.assert_allclose(p[np.arange(len(p)), columns], answer.confidence, atol=1e-6)
-
-
-def hand_made_model(unknown, centres, *, vote=False):
-    """A model of two known classes whose parts say nothing of their own."""
-    f = Teacher(Network(TINY_NETWORK, (8,), 2), np.zeros((2, 16), np.float32))
-    g = Student(Network(TINY_NETWORK, (8,), 3 if unknown == "one" else 2), unknown, vote=vote)
-    return OpenSetModel(
-        f, g, Grouping(np.array(centres, np.float32)), FilterSettings(), Units(0.5, 10.0)
-    )
-
-
-def test_the_answer_is_combined_from_what_f_and_g_saw():
-    model = hand_made_model("one", [[0.0, 0.0], [9.0, 9.0]])
-    logits = np.array([[log(3), 0.0, 0.0], [0.0, 0.0, log(8)]])
-    sight = Sight(np.zeros((2, 2)), np.array([0.5, 1.0]), np.array([10.0, 30.0]))
-    answer = model.combine(sight, logits, np.array([[8.0, 8.0], [8.0, 8.0]]))
-    assert answer.labels.tolist() == [0, UNKNOWN]
-    assert answer.groups.tolist() == [-1, 1]
-    np.testing.assert_allclose(answer.confidence, [0.6, 0.8])
-    np.testing.assert_allclose(answer.unknown_score, [0.2, 0.8])
-    np.testing.assert_allclose(answer.distinctness, [0.5 / 0.5 + 10 / 10, 1 / 0.5 + 30 / 10])
-
-
-def test_by_vote_f_may_overrule_g_on_which_known_class_it_is():
-    model = hand_made_model("one", [[0.0, 0.0]], vote=True)
-    logits, taught = np.array([[log(2), 0.0, 0.0]]), np.array([[0.0, log(10)]])
-    answer = model.combine(Sight(taught, np.zeros(1), np.zeros(1)), logits, np.zeros((1, 2)))
-    assert answer.labels.tolist() == [1]  # 2 * 1 against 1 * 10
-    np.testing.assert_allclose(answer.confidence, [0.75 * 10 / 12])
-
-
-def test_in_the_binary_variant_f_names_the_known_class():
-    model = hand_made_model("many", [[0.0, 0.0]])
-    sight = Sight(np.array([[0.0, log(3)]] * 2), np.zeros(2), np.zeros(2))
-    answer = model.combine(sight, np.array([[log(4), 0.0], [0.0, log(4)]]), np.zeros((2, 2)))
-    assert answer.labels.tolist() == [1, UNKNOWN]
-    np.testing.assert_allclose(answer.confidence, [0.8 * 0.75, 0.8])
-
-
-def test_an_unknown_item_after_a_pool_without_any_is_answered_unknown():
-    model = hand_made_model("one", np.empty((0, 2)))
-    sight = Sight(np.zeros((1, 2)), np.zeros(1), np.zeros(1))
-    answer = model.combine(sight, np.array([[0.0, 0.0, 5.0]]), np.ones((1, 2)))
-    assert answer.labels.tolist() == [UNKNOWN]
 
 
 # The fit
@@ -170,9 +154,9 @@ def test_another_seed_gives_other_weights(solution):
         assert not np.allclose(mine.detach(), theirs.detach())
 
 
-@MODES
+@PLAIN_MODES
 def test_a_k_larger_than_the_pool_is_reduced_with_a_warning(method):
-    method = replace(method, filtering=FilterSettings(k=5_000))
+    method = replace(method, filtering=replace(method.filtering, k=5_000))
     with pytest.warns(S2OSCWarning, match="K = 5000 is too large for a pool of 200 items"):
         solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
     assert solution.k == solution.answer.filtered.sum() == 40  # the largest class
@@ -180,9 +164,9 @@ def test_a_k_larger_than_the_pool_is_reduced_with_a_warning(method):
 
 
 @MODES
-@pytest.mark.parametrize("n_pool", [2, 3, 5])
+@pytest.mark.parametrize("n_pool", [2, 5])
 def test_a_pool_of_a_few_items_is_answered(method, n_pool):
-    method = replace(method, filtering=FilterSettings())
+    method = replace(method, filtering=replace(method.filtering, k=None))
     solution = method.fit(BLOBS.known, BLOBS.pool[-n_pool:], seed=0)
     assert solution.answer.labels.shape == (n_pool,)
 
@@ -202,10 +186,241 @@ def test_a_class_of_two_items_is_enough_to_be_learnt_from(method):
     assert set(answer.labels) <= {UNKNOWN, 0, 1, 2}
 
 
+@SEEDED_MODES
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_two_classes_of_a_few_labelled_items_are_enough(method, n):
+    rows = np.concatenate([np.flatnonzero(BLOBS.known.labels == c)[:n] for c in (0, 1)])
+    known = Labelled(BLOBS.known.inputs[rows], BLOBS.known.labels[rows])
+    pool = BLOBS.pool[BLOBS.truth != 2]
+    solution = method.fit(known, pool, seed=0)
+    assert set(solution.answer.labels) <= {UNKNOWN, 0, 1}
+    n_seeds = 0 if solution.trust is None else len(solution.trust.evidence.seed_score)
+    assert n_seeds == 2 * (n // 3)
+
+
 def test_settings_of_a_fit_stay_with_its_method():
     before = asdict(TINY)
     TINY.fit(BLOBS.known, BLOBS.pool, seed=0)
     assert asdict(TINY) == before
+
+
+# Seeds
+
+
+def test_an_unknown_class_in_the_pool_is_found(seeded):
+    assert isinstance(seeded.model, OpenSetModel)
+    assert accuracy(BLOBS, seeded.answer) > 0.9
+    audit = seeded.trust.audit
+    assert not audit["nothing_unknown"]
+    assert audit["test"]["p_value"] < 0.01
+    share = audit["unknown_share"]
+    assert share["low"] <= 0.4 <= share["high"]  # 80 of 200
+    assert audit["groups"]["number"] == seeded.model.grouping.n_groups == 1
+    assert audit["seeds"]["number"] == 39
+    assert audit["purity"]["k"] == seeded.k
+
+
+def test_new_items_are_answered_at_the_operating_point_of_the_pool(seeded):
+    new = open_set(*make_blobs(seed=1))
+    answer = seeded.model.answer(new.pool)
+    assert accuracy(new, answer) > 0.9
+    np.testing.assert_array_equal(answer.groups >= 0, answer.is_unknown)
+    assert isinstance(seeded.model.threshold, float)
+
+
+def test_seeds_are_in_no_part_of_the_answer(seeded):
+    n = len(BLOBS.pool)
+    answer = seeded.answer
+    for values in (answer.labels, answer.unknown_score, answer.groups, answer.filtered):
+        assert values.shape == (n,)
+    assert seeded.embeddings.shape[0] == len(seeded.trust.groups) == n
+    np.testing.assert_array_equal(np.flatnonzero(answer.filtered), seeded.partition.unknown)
+    both = np.concatenate(seeded.partition)
+    np.testing.assert_array_equal(np.sort(both), np.arange(n))
+    assert len(seeded.trust.odds) == n + 39
+
+
+def test_without_an_unknown_class_nothing_is_unknown_and_f_answers(all_known):
+    assert isinstance(all_known.model, KnownOnlyModel)
+    assert all_known.trust.audit["nothing_unknown"]
+    assert all_known.k == 0
+    assert not all_known.answer.filtered.any()
+    assert (all_known.answer.groups == -1).all()
+    np.testing.assert_array_equal(
+        all_known.answer.labels, all_known.model.answer(KNOWN_POOL).labels
+    )
+    assert np.mean(all_known.answer.labels == KNOWN_TRUTH) > 0.95
+    assert set(all_known.n_steps) == {"teacher"}
+    assert len(all_known.partition.undecided) == len(KNOWN_POOL)
+
+
+def test_a_pool_with_and_one_without_unknown_items_are_accounted_for_alike(seeded, all_known):
+    assert set(seeded.trust.audit) == set(all_known.trust.audit)
+
+
+@SEEDED_MODES
+def test_f_and_g_never_learn_from_a_seed(method, monkeypatch):
+    learnt, lessons = [], []
+    train_teacher, train_student = method_module.train_teacher, method_module.train_student
+
+    def record_teacher(known, *arguments, **options):
+        learnt.append(known)
+        return train_teacher(known, *arguments, **options)
+
+    def record_student(teacher, lesson, *arguments, **options):
+        lessons.append(lesson)
+        return train_student(teacher, lesson, *arguments, **options)
+
+    monkeypatch.setattr(method_module, "train_teacher", record_teacher)
+    monkeypatch.setattr(method_module, "train_student", record_student)
+    solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
+    (training,), (lesson,) = learnt, lessons
+    seeds = lesson.pool[len(BLOBS.pool) :]
+    assert len(seeds) == len(solution.trust.evidence.seed_label) == 39
+    everyone = {item.tobytes() for item in BLOBS.known.inputs}
+    as_known = {item.tobytes() for item in training.inputs}
+    assert {item.tobytes() for item in seeds} == everyone - as_known
+    labelled_known = lesson.inputs[: lesson.n_known]
+    assert {item.tobytes() for item in labelled_known} <= as_known
+
+
+def test_planted_seeds_follow_the_pool_and_keep_their_labels():
+    training, pooled = plant_seeds(BLOBS.known, BLOBS.pool, SeedSettings(0.2), seed=0)
+    np.testing.assert_array_equal(pooled.inputs[: pooled.n], BLOBS.pool)
+    seeds = pooled.inputs[pooled.is_seed]
+    assert len(training) + len(seeds) == len(BLOBS.known)
+    label_of = {
+        item.tobytes(): label
+        for item, label in zip(BLOBS.known.inputs, BLOBS.known.labels, strict=True)
+    }
+    assert [label_of[item.tobytes()] for item in seeds] == pooled.seed_labels.tolist()
+    assert [label_of[item.tobytes()] for item in training.inputs] == training.labels.tolist()
+
+
+@SEEDED_MODES
+def test_the_same_seed_gives_the_same_answer_and_account(method):
+    first, again = (method.fit(BLOBS.known, BLOBS.pool, seed=3) for _ in range(2))
+    for name in ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered"):
+        np.testing.assert_array_equal(
+            getattr(first.answer, name), getattr(again.answer, name), name
+        )
+    assert first.trust.audit == again.trust.audit
+    assert first.model.threshold == again.model.threshold
+
+
+def test_the_decision_can_be_taken_again_from_the_evidence(seeded):
+    again = decide(seeded.trust.evidence, SEEDED.decision, seed=0)
+    np.testing.assert_array_equal(again.labels, seeded.answer.labels)
+    np.testing.assert_array_equal(again.unknown_score, seeded.answer.unknown_score)
+    strict = decide(seeded.trust.evidence, replace(SEEDED.decision, false_alarm=0.03), seed=0)
+    assert (strict.labels == UNKNOWN).sum() <= seeded.answer.is_unknown.sum()
+
+
+def test_without_seeds_there_is_no_account(solution):
+    assert solution.trust is None
+    assert solution.model.threshold is None
+
+
+def test_a_share_of_nought_is_the_method_without_seeds(solution):
+    method = replace(
+        SEEDED,
+        seeds=SeedSettings(0.0),
+        filtering=FilterSettings(k=15),
+        decision=DecisionSettings(),
+        student=replace(SEEDED.student, seed_weight=0.0, known_items="k"),
+    )
+    assert method == TINY
+    again = method.fit(BLOBS.known, BLOBS.pool, seed=0)
+    np.testing.assert_array_equal(again.answer.labels, solution.answer.labels)
+    np.testing.assert_array_equal(again.answer.unknown_score, solution.answer.unknown_score)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("filtering", "filtering.by needs seeds, but seeds.share is 0; give seeds.share=0.15"),
+        ("decision", "decision.rule needs seeds, but seeds.share is 0; .* or decision.rule=argmax"),
+        ("student", "student.seed_weight needs seeds, .* or student.seed_weight=0"),
+    ],
+)
+def test_settings_that_need_seeds_are_refused_without_them(name, words):
+    with pytest.raises(SettingsError, match=words):
+        replace(TINY, **{name: getattr(SEEDED, name)})
+
+
+@pytest.mark.parametrize("rule", ["argmax", "seeds"])
+def test_the_papers_filter_works_with_seeds(rule):
+    method = replace(
+        SEEDED, filtering=FilterSettings(k=15), decision=replace(SEEDED.decision, rule=rule)
+    )
+    solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
+    assert accuracy(BLOBS, solution.answer) > 0.8
+    assert solution.k == 15
+    assert (solution.model.threshold is None) == (rule == "argmax")
+    assert solution.trust.audit["wanted_false_alarm"] == 0.05
+
+
+def test_by_the_papers_rule_the_answer_is_gs_and_the_seeds_account_for_it():
+    method = replace(SEEDED, decision=DecisionSettings())
+    solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
+    np.testing.assert_array_equal(solution.model.predict(BLOBS.pool).labels, solution.answer.labels)
+    audit = solution.trust.audit
+    assert audit["threshold"] == 0.5
+    assert audit["false_alarm"]["low"] <= audit["false_alarm"]["estimate"]
+
+
+def test_enough_seeds_learn_how_to_weigh_the_signs(monkeypatch):
+    monkeypatch.setattr(fusion, "N_REPEATS", 1)  # half of the time
+    split = open_set(*make_blobs(220, distance=5.0))
+    method = replace(SEEDED, seeds=SeedSettings(0.5))
+    solution = method.fit(split.known, split.pool, seed=0)
+    assert len(solution.trust.evidence.seed_score) >= FEWEST_SEEDS
+    assert accuracy(split, solution.answer) > 0.9
+    audit = solution.trust.audit
+    is_known = split.truth != UNKNOWN
+    alarms = solution.answer.is_unknown[is_known].mean()
+    assert audit["false_alarm"]["low"] <= alarms <= audit["false_alarm"]["high"]
+    assert alarms <= 0.1
+
+
+def test_close_calls_can_be_left_open():
+    split = open_set(*make_blobs(distance=3.0))
+    method = replace(SEEDED, decision=replace(SEEDED.decision, unsure=True, level=0.9))
+    answer = method.fit(split.known, split.pool, seed=0).answer
+    assert set(answer.labels) <= {UNSURE, UNKNOWN, 0, 1, 2}
+    assert (answer.groups[answer.is_unsure] == -1).all()
+
+
+def stack(inputs, seed=0):
+    """Three views of each item: itself, and two that differ a little."""
+    noise = np.random.default_rng(seed).normal(size=(2, *inputs.shape)).astype(np.float32)
+    return np.stack([inputs, inputs + 0.1 * noise[0], inputs + 0.1 * noise[1]], axis=1)
+
+
+@MODES
+def test_stacked_views_are_answered_from_end_to_end(method):
+    known = Labelled(stack(BLOBS.known.inputs), BLOBS.known.labels)
+    solution = method.fit(known, stack(BLOBS.pool), seed=0)
+    assert accuracy(BLOBS, solution.answer) > 0.9
+    new = open_set(*make_blobs(seed=1))
+    answer = solution.model.answer(stack(new.pool, seed=1))
+    assert accuracy(new, answer) > 0.9
+    np.testing.assert_array_equal(answer.groups >= 0, answer.is_unknown)
+
+
+def test_an_account_holds_nothing_but_plain_values(seeded, all_known):
+    def check(value):
+        if isinstance(value, dict):
+            for inner in value.values():
+                check(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                check(inner)
+        else:
+            assert value is None or type(value) in (bool, int, float, str), repr(value)
+
+    for solution in (seeded, all_known):
+        check(solution.trust.audit)
 
 
 # f alone
@@ -220,7 +435,8 @@ def test_without_a_pool_f_answers_alone_and_calls_nothing_unknown():
     p = model.probabilities(BLOBS.pool)
     np.testing.assert_array_equal(p[:, -1], 0)
     np.testing.assert_allclose(p[:, :-1].max(1), predictions.confidence, atol=1e-6)
-    np.testing.assert_allclose(predictions.unknown_score, model.teacher.look(BLOBS.pool).entropy)
+    entropy = model.teacher.look(BLOBS.pool).entropy
+    np.testing.assert_allclose(predictions.unknown_score, entropy / np.log(3))
 
 
 def test_f_alone_is_the_same_f_as_with_a_pool(solution):

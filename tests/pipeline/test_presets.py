@@ -6,12 +6,23 @@ import torch
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network
 from s2osc.pipeline.filtering import PAPER_K
-from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PRESETS, build_method, choose_preset
+from s2osc.pipeline.presets import (
+    ABLATIONS,
+    FAST,
+    HEADS,
+    LARGE,
+    PAPER,
+    PLAIN,
+    PRESETS,
+    build_method,
+    choose_preset,
+    with_seeds,
+)
 from s2osc.pipeline.settings import flatten
 
 
 @pytest.mark.parametrize("method", PRESETS.values(), ids=PRESETS.keys())
-def test_both_presets_have_the_papers_hyper_parameters(method):
+def test_every_preset_has_the_papers_hyper_parameters(method):
     student = method.student
     assert (student.alpha, student.lambda_u, student.tau, student.temperature) == (
         0.3,
@@ -63,15 +74,58 @@ def test_an_ablation_changes_one_thing_and_nothing_else(method, name, changed):
     assert flatten(ABLATIONS[name](method)) == flatten(method) | changed
 
 
-def test_auto_is_the_papers_preset_on_a_gpu_and_the_fast_one_elsewhere():
-    assert choose_preset("auto", "cuda") == "paper"
-    assert choose_preset("auto", "cuda:1") == "paper"
-    assert choose_preset("auto", "cpu") == "fast"
-    assert choose_preset("paper", "cpu") == "paper"
+WITH_SEEDS = {
+    "filtering.by": "seeds",
+    "seeds.share": 0.15,
+    "decision.rule": "seeds",
+    "student.vote": True,
+    "student.known_items": "all",
+    "student.seed_weight": 0.5,
+}
+
+
+@pytest.mark.parametrize(
+    ("seeded", "plain"), [(FAST, PLAIN), (LARGE, PAPER)], ids=["fast", "large"]
+)
+def test_with_seeds_a_preset_changes_in_nothing_but_what_seeds_are_good_for(seeded, plain):
+    assert flatten(seeded) == flatten(plain) | WITH_SEEDS
+    assert with_seeds(plain) == seeded == with_seeds(seeded)
+
+
+@pytest.mark.parametrize("method", [PLAIN, PAPER], ids=["plain", "paper"])
+def test_the_papers_method_has_no_seeds(method):
+    assert method.seeds.share == method.student.seed_weight == 0
+    assert (method.filtering.by, method.decision.rule) == ("paper", "argmax")
+
+
+def test_the_preset_for_vectors_has_seeds_and_one_layer():
+    table = flatten(HEADS)
+    assert {name: table[name] for name in WITH_SEEDS} == WITH_SEEDS
+    assert HEADS.teacher.network.hidden == HEADS.student.network.hidden == (512,)
+
+
+@pytest.mark.parametrize(
+    ("device", "vectors", "name"),
+    [
+        ("cpu", False, "fast"),
+        ("cuda", False, "large"),
+        ("cuda:1", False, "large"),
+        ("cpu", True, "heads"),
+        ("cuda", True, "heads"),
+    ],
+)
+def test_auto_follows_the_inputs_and_the_device(device, vectors, name):
+    assert choose_preset("auto", device, vectors=vectors) == name
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_that_is_named_is_taken_whatever_the_inputs(name):
+    assert choose_preset(name, "cpu", vectors=True) == name
 
 
 def test_a_preset_that_is_not_there_is_refused():
-    with pytest.raises(SettingsError, match="the preset is 'slow'; give auto, fast or paper"):
+    words = "the preset is 'slow'; give auto, fast or heads or large or plain or paper"
+    with pytest.raises(SettingsError, match=words):
         choose_preset("slow", "cpu")
 
 

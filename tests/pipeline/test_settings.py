@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER
+from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PRESETS
 from s2osc.pipeline.settings import change, convert, flatten
 from samples import MANY, TINY
 
@@ -47,7 +47,7 @@ def test_a_change_makes_a_copy_with_one_value_changed():
 
 
 @pytest.mark.parametrize(
-    "method", [FAST, TINY, MANY, *(ablate(FAST) for ablate in ABLATIONS.values())]
+    "method", [*PRESETS.values(), TINY, MANY, *(ablate(FAST) for ablate in ABLATIONS.values())]
 )
 def test_a_method_changed_by_its_own_table_is_itself(method):
     assert change(method, flatten(method)) == method
@@ -76,6 +76,9 @@ def test_values_given_as_text_become_what_the_field_declares():
             "clusters.n_groups": "none",
             "augmentation.flip": "false",
             "teacher.training.epochs": "1e1",
+            "seeds.share": "0.3",
+            "decision.aim": "recall",
+            "decision.unsure": "true",
         },
     )
     assert changed.filtering.k == 50
@@ -86,6 +89,8 @@ def test_values_given_as_text_become_what_the_field_declares():
     assert changed.clusters.n_groups is None
     assert changed.augmentation.flip is False
     assert changed.teacher.training.epochs == 10
+    assert (changed.seeds.share, changed.decision.aim) == (0.3, "recall")
+    assert changed.decision.unsure is True
     assert isinstance(changed.teacher.training.epochs, int)
 
 
@@ -148,3 +153,15 @@ def test_a_value_out_of_range_is_refused_where_it_is_read():
 def test_a_value_that_is_no_number_is_refused(name):
     with pytest.raises(SettingsError, match="nan"):
         change(FAST, {name: "nan"})
+
+
+def test_settings_that_need_seeds_are_changed_together_with_them():
+    with pytest.raises(SettingsError, match=r"filtering\.by needs seeds, but seeds\.share is 0"):
+        change(FAST, {"seeds.share": "0"})
+    without = {
+        "seeds.share": "0",
+        "filtering.by": "paper",
+        "decision.rule": "argmax",
+        "student.seed_weight": "0",
+    }
+    assert change(FAST, without).seeds.share == 0

@@ -8,37 +8,62 @@ import struct
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network
-from s2osc.pipeline.clusters import Grouping
+from s2osc.pipeline.clusters import Grouping, GroupingSpace, flatten
 from s2osc.pipeline.filtering import FilterSettings, Units
-from s2osc.pipeline.method import OpenSetModel
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
-from samples import MANY, TINY, TINY_NETWORK, make_blobs, make_images, open_set
+from samples import (
+    MANY,
+    SEEDED,
+    SEEDED_MANY,
+    TINY,
+    TINY_NETWORK,
+    make_blobs,
+    make_images,
+    open_set,
+)
 
 BLOBS = open_set(*make_blobs(40))
 CLASSES = ("cat", "dog", "Ω é")
 JSON, WEIGHTS = "model.json", "weights.safetensors"
+BACKBONE = {"name": "efficientnet", "side": 224, "version": "1", "n_views": 2}
+FILTERING = FilterSettings(by="seeds", k=5, purity=0.8, distance_weight=0.5)
 
 
-def untrained(inputs, n_groups=2):
+def untrained(inputs, n_groups=2, threshold=0.25):
     torch.manual_seed(0)
     f, g = (Network(TINY_NETWORK, inputs.shape[1:], n).eval() for n in (3, 4))
     f.fit_normalisation(inputs)
     g.fit_normalisation(inputs)
     random = np.random.default_rng(0)
-    centres = random.normal(size=(3 + n_groups, 16)).astype(np.float32)
+
+    def draw(*shape):
+        return random.normal(size=shape).astype(np.float32)
+
+    n_inputs = flatten(inputs).shape[1]
     return OpenSetModel(
-        Teacher(f, centres[:3]),
-        Student(g, "one", vote=True),
-        Grouping(centres[3:]),
-        FilterSettings(k=5, distance_weight=0.5),
+        Teacher(f, draw(3, 16)),
+        Student(g, "one", vote=True, voice=0.5),
+        GroupingSpace(draw(n_inputs), draw(4, n_inputs).T, draw(16), draw(16, 3)),
+        Grouping(
+            draw(8 * n_groups, 7),
+            np.repeat(np.arange(n_groups), 8),
+            random.random(n_groups),
+            random.random(n_groups),
+            max(0, n_groups - 1),
+            n_groups + 1,
+        ),
+        FILTERING,
         Units(0.25, 3.5),
+        threshold,
     )
 
 
@@ -55,13 +80,37 @@ def assert_answers_are_identical(before, after, inputs):
     np.testing.assert_array_equal(before.probabilities(inputs), after.probabilities(inputs))
 
 
-@pytest.mark.parametrize("method", [TINY, MANY, ABLATIONS["FN"](TINY)], ids=["one", "many", "FN"])
+@pytest.mark.parametrize(
+    "method",
+    [TINY, MANY, ABLATIONS["FN"](TINY), SEEDED, SEEDED_MANY],
+    ids=["one", "many", "FN", "with seeds", "many, with seeds"],
+)
 def test_a_fitted_model_answers_as_before_after_a_round_trip(method, tmp_path):
     model = method.fit(BLOBS.known, BLOBS.pool, seed=0).model
     save_model(tmp_path, model, CLASSES)
     loaded = load_model(tmp_path)
-    assert loaded.classes == CLASSES
+    assert (loaded.classes, loaded.backbone) == (CLASSES, None)
+    assert isinstance(loaded.model, OpenSetModel)
+    assert loaded.model.threshold == model.threshold
     assert_answers_are_identical(model, loaded.model, BLOBS.pool)
+
+
+def test_a_model_of_a_pool_without_unknown_items_survives_the_round_trip(tmp_path):
+    pool = BLOBS.pool[BLOBS.truth >= 0]
+    model = SEEDED.fit(BLOBS.known, pool, seed=0).model
+    assert isinstance(model, KnownOnlyModel)
+    save_model(tmp_path, model, CLASSES, BACKBONE)
+    loaded = load_model(tmp_path)
+    assert isinstance(loaded.model, KnownOnlyModel)
+    assert (loaded.classes, loaded.backbone) == (CLASSES, BACKBONE)
+    assert_answers_are_identical(model, loaded.model, BLOBS.pool)
+
+
+def test_a_model_of_stacked_views_survives_the_round_trip(tmp_path):
+    views = np.stack([BLOBS.pool, BLOBS.pool + np.float32(0.1), BLOBS.pool * 2], axis=1)
+    model = untrained(BLOBS.pool)
+    save_model(tmp_path, model, CLASSES, BACKBONE)
+    assert_answers_are_identical(model, load_model(tmp_path).model, views)
 
 
 @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
@@ -73,17 +122,55 @@ def test_a_model_of_images_survives_the_round_trip(colour, tmp_path):
 
 
 def test_a_model_without_groups_survives_the_round_trip(tmp_path):
-    save_model(tmp_path, untrained(BLOBS.pool, n_groups=0), CLASSES)
-    assert load_model(tmp_path).model.grouping.centres.shape == (0, 16)
+    model = untrained(BLOBS.pool, n_groups=0)
+    save_model(tmp_path, model, CLASSES)
+    loaded = load_model(tmp_path).model
+    assert loaded.grouping.n_groups == 0
+    assert_answers_are_identical(model, loaded, BLOBS.pool)
 
 
 def test_what_is_not_a_weight_survives_the_round_trip(folder):
     model = load_model(folder).model
-    assert model.filtering == FilterSettings(k=5, distance_weight=0.5)
+    assert model.filtering == FILTERING
     assert model.unit == Units(0.25, 3.5)
-    assert (model.student.unknown, model.student.vote) == ("one", True)
+    student = model.student
+    assert (student.unknown, student.vote, student.voice) == ("one", True, 0.5)
     assert model.student.network.settings == TINY_NETWORK
     assert not model.teacher.network.training
+    assert (model.grouping.n_low, model.grouping.n_high) == (1, 3)
+
+
+def test_every_array_survives_the_round_trip_with_its_type(folder):
+    before, after = untrained(BLOBS.pool), load_model(folder).model
+    for part in ("space", "grouping"):
+        mine, theirs = vars(getattr(before, part)), vars(getattr(after, part))
+        for name in (name for name, value in mine.items() if isinstance(value, np.ndarray)):
+            np.testing.assert_array_equal(mine[name], theirs[name], name)
+            assert mine[name].dtype == theirs[name].dtype
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, -1.5, 1 / 3, float("inf"), float("-inf")])
+def test_any_threshold_survives_the_round_trip(threshold, tmp_path):
+    save_model(tmp_path, untrained(BLOBS.pool, threshold=threshold), CLASSES)
+    assert load_model(tmp_path).model.threshold == threshold
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    json.loads((tmp_path / JSON).read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def test_what_made_the_inputs_is_kept(tmp_path):
+    save_model(tmp_path, untrained(BLOBS.pool), CLASSES, backbone=BACKBONE)
+    assert load_model(tmp_path).backbone == BACKBONE
+
+
+def test_read_only_arrays_can_be_saved(tmp_path):
+    model = untrained(BLOBS.pool)
+    for array in (model.teacher.centres, model.space.input_axes, model.grouping.items):
+        array.flags.writeable = False
+    save_model(tmp_path, model, CLASSES)
+    load_model(tmp_path)
 
 
 def test_saving_again_replaces_the_model(folder):
@@ -108,8 +195,8 @@ def test_the_folder_holds_json_and_plain_tensors_and_nothing_else(folder):
     weights = (folder / WEIGHTS).read_bytes()
     (length,) = struct.unpack("<Q", weights[:8])
     header = json.loads(weights[8 : 8 + length])
-    assert "teacher.head.weight" in header
-    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 1
+    assert {"teacher.head.weight", "space.input_axes", "groups.items"} <= set(header)
+    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 2
 
 
 def test_reading_a_model_unpickles_nothing(folder, monkeypatch):
@@ -182,8 +269,15 @@ def test_a_description_that_is_not_text_is_refused(folder):
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder):
-    edit(folder, format=2, s2osc="9.1")
-    assert_refused(folder, "is of format 2, written by s2osc 9.1; .* install a newer s2osc")
+    edit(folder, format=3, s2osc="9.1")
+    assert_refused(folder, "is of format 3, written by s2osc 9.1; .* install a newer s2osc")
+
+
+@pytest.mark.parametrize("number", [1, 0, -7])
+def test_an_earlier_format_asks_for_another_run(folder, number):
+    edit(folder, format=number, s2osc="0.1.0")
+    words = f"is of format {number}, written by s2osc 0.1.0, an earlier one; .* classify anew"
+    assert_refused(folder, words)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +293,18 @@ def test_a_newer_format_asks_for_a_newer_program(folder):
         {"classes": None},
         {"classes": ["cat", "dog"]},  # f knows three classes
         {"unknown": "purple"},
+        {"unknown": ["one"]},
+        {"unknown": "many"},  # g has four outputs
+        {"kind": "half open"},
+        {"kind": None},
+        {"threshold": "high"},
+        {"threshold": "nan"},
+        {"threshold": []},
+        {"n_groups": None},
+        {"n_groups": {"low": 1}},
+        {"backbone": {"name": "efficientnet"}},
+        {"backbone": "efficientnet"},
+        {"backbone": 7},
     ],
     ids=str,
 )
@@ -211,4 +317,35 @@ def test_a_description_of_another_network_is_refused(folder):
     networks = json.loads((folder / JSON).read_text(encoding="utf-8"))["networks"]
     networks["student"]["n_outputs"] = 9
     edit(folder, networks=networks)
+    assert_refused(folder, "does not describe the weights beside it")
+
+
+@pytest.mark.parametrize(
+    "name", ["classes", "kind", "backbone", "networks", "filtering", "unit", "threshold", "vote"]
+)
+def test_a_description_that_lacks_something_is_refused(folder, name):
+    path = folder / JSON
+    description = json.loads(path.read_text(encoding="utf-8"))
+    del description[name]
+    path.write_text(json.dumps(description), encoding="utf-8")
+    assert_refused(folder, "model.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("groups.groups", np.zeros(3, np.int64)),
+        ("groups.groups", np.full(16, 2)),
+        ("groups.tightness", np.ones(5)),
+        ("teacher_centres", np.zeros((4, 16), np.float32)),
+        ("space.input_mean", None),
+        ("groups.items", None),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(folder, name, tensor):
+    tensors = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
+    del tensors[name]
+    content = safetensors.numpy.save(tensors if tensor is None else tensors | {name: tensor})
+    (folder / WEIGHTS).write_bytes(content)
+    edit(folder, weights_sha256=hashlib.sha256(content).hexdigest())
     assert_refused(folder, "does not describe the weights beside it")

@@ -1,5 +1,6 @@
 """g: its loss against a slow reference, its lesson, its batches, its start."""
 
+from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 from math import exp, log
@@ -23,6 +24,7 @@ from s2osc.pipeline.student import (
     steps,
     student_loss,
     train_student,
+    weigh_vote,
 )
 from s2osc.pipeline.teacher import Teacher, class_centres
 from s2osc.types import Labelled
@@ -113,6 +115,9 @@ class LinearNetwork(nn.Module):
 class ShiftingViews:
     """Views that can be told apart: weak ones add 0.5, the chosen strength multiplies by 1.5."""
 
+    def plain(self, items):
+        return items
+
     def weak(self, items):
         return items + 0.5
 
@@ -128,12 +133,14 @@ def make_step(settings, seed=0, n_labelled=17, n_unlabelled=14):
         return torch.from_numpy(random.normal(size=shape))
 
     labels = torch.from_numpy(np.arange(n_labelled) % n_outputs)
+    told = torch.from_numpy(random.random(n_unlabelled)) if settings.seed_weight else None
     return n_outputs, Step(
         4 * draw(n_labelled, N_FEATURES),
         labels,
         3 * draw(n_labelled, N_CLASSES),
         2 * draw(n_unlabelled, N_FEATURES),
         3 * draw(n_unlabelled, N_CLASSES),
+        told,
     )
 
 
@@ -150,7 +157,15 @@ def slow_student_loss(network, step, settings):
         step.unlabelled_taught,
         settings,
     )
-    return supervised + settings.lambda_u * unsupervised
+    loss = supervised + settings.lambda_u * unsupervised
+    if step.unlabelled_unknown is None:
+        return loss
+    answers = [softmax(row) for row in network.by_hand(step.unlabelled * 1.5)]
+    told = [
+        -p * log(g[-1]) - (1 - p) * log(1 - g[-1])
+        for g, p in zip(answers, step.unlabelled_unknown.tolist(), strict=True)
+    ]
+    return loss + settings.seed_weight * sum(told) / len(told)
 
 
 CASES = {
@@ -163,6 +178,9 @@ CASES = {
     "large weights": {"alpha": 2.0, "lambda_u": 5.0, "temperature": 0.7},
     "nothing kept": {"tau": 1.5},
     "everything kept": {"tau": 0.0},
+    "as the seeds say": {"seed_weight": 0.5},
+    "as the seeds say, without L_u": {"seed_weight": 2.0, "lambda_u": 0.0},
+    "as the seeds say, labelled items as they are": {"seed_weight": 1.0, "augment_labelled": False},
 }
 
 
@@ -188,9 +206,12 @@ def test_the_examples_hold_kept_and_dropped_gated_and_open_items(unknown):
         assert 0 < sum(confident) < len(confident)
 
 
+@pytest.mark.parametrize("seed_weight", [0.0, 0.5])
 @pytest.mark.parametrize("unknown", ["one", "many"])
-def test_the_gradient_is_that_of_the_slow_reference_and_none_reaches_the_teacher(unknown):
-    settings = replace(SETTINGS, unknown=unknown)
+def test_the_gradient_is_that_of_the_slow_reference_and_none_reaches_the_teacher(
+    unknown, seed_weight
+):
+    settings = replace(SETTINGS, unknown=unknown, seed_weight=seed_weight)
     n_outputs, step = make_step(settings)
     network = LinearNetwork(n_outputs)
     step.labelled_taught.requires_grad_()
@@ -382,6 +403,30 @@ def test_what_f_says_stands_beside_every_item_of_the_lesson(teacher, unknown):
     np.testing.assert_allclose(lesson.pool_taught, teacher.look(lesson.pool).logits, atol=1e-5)
 
 
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_the_lesson_may_hold_every_labelled_item(teacher, unknown):
+    settings = replace(SETTINGS, unknown=unknown, known_items="all")
+    split, parts, lesson = make_lesson(teacher, settings)
+    n = len(split.known)
+    assert lesson.n_known == n
+    np.testing.assert_array_equal(lesson.inputs[:n], split.known.inputs)
+    np.testing.assert_array_equal(lesson.inputs[n:], split.pool[parts.unknown])
+    labels = split.known.labels if unknown == "one" else np.zeros(n)
+    np.testing.assert_array_equal(lesson.labels[:n], labels)
+    np.testing.assert_array_equal(lesson.labels[n:], 3 if unknown == "one" else 1)
+
+
+def test_what_the_seeds_say_is_in_the_lesson_only_where_it_weighs(teacher):
+    split = open_set(*make_blobs(20))
+    told = np.linspace(0, 1, len(split.pool))
+    parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
+    given = teacher, split.known, split.pool, teacher.look(split.pool).logits, parts, 5
+    for weight, expected in ((0.5, told), (0.0, None)):
+        settings = replace(SETTINGS, seed_weight=weight)
+        lesson = prepare_lesson(*given, settings, seed=0, pool_unknown=told)
+        assert lesson.pool_unknown is expected
+
+
 # The batches
 
 
@@ -390,7 +435,8 @@ def numbered_lesson(n_labelled=10, n_pool=30):
     labelled = 1000 + np.arange(n_labelled, dtype=np.float32)[:, None]
     pool = np.arange(n_pool, dtype=np.float32)[:, None]
     undecided = np.arange(0, n_pool, 2)  # the odd ones are in D_out
-    return Lesson(labelled, np.arange(n_labelled) % 4, labelled, pool, undecided, pool)
+    labels = np.arange(n_labelled) % 4
+    return Lesson(labelled, labels, labelled, pool, undecided, pool, n_known=n_labelled - 3)
 
 
 def take(settings, n, lesson=None):
@@ -421,6 +467,31 @@ def test_every_step_is_full_and_pairs_each_item_with_what_f_says_of_it(unknown):
         assert torch.equal(step.labels, (step.labelled[:, 0].long() - 1000) % 4)
 
 
+@pytest.mark.parametrize("unknown", ["one", "many"])
+def test_each_unlabelled_item_is_paired_with_what_the_seeds_say_of_it(unknown):
+    lesson = numbered_lesson()._replace(pool_unknown=np.arange(30) / 100)
+    labelled_told = (lesson.labels == 3).astype(float)  # D_out is unknown, D_in is not
+    for step in take(with_batches(4, 5, unknown), 10, lesson):
+        for item, told in zip(step.unlabelled[:, 0], step.unlabelled_unknown, strict=True):
+            number = int(item)
+            expected = number / 100 if number < 1000 else labelled_told[number - 1000]
+            assert told.item() == pytest.approx(expected)
+
+
+def test_without_seeds_nothing_is_said():
+    assert all(step.unlabelled_unknown is None for step in take(with_batches(4, 5), 3))
+
+
+@pytest.mark.parametrize(("batch", "of_unknown"), [(8, 2), (6, 1), (3, 1), (2, 1)])
+def test_with_all_labelled_items_a_quarter_of_a_batch_is_from_d_out(batch, of_unknown):
+    settings = replace(with_batches(batch, 5), known_items="all")
+    drawn = [(step.labelled[:, 0].long() - 1000).tolist() for step in take(settings, 12)]
+    for rows in drawn:
+        assert len(rows) == len(set(rows)) == min(batch, 7 + of_unknown)
+        assert sum(row >= 7 for row in rows) == of_unknown  # the last three are D_out
+    assert {row for rows in drawn for row in rows} == set(range(10))
+
+
 # The start and the training of g
 
 
@@ -449,7 +520,7 @@ def test_s2osc_fn_starts_from_the_weights_of_f(teacher):
 def test_training_g_leaves_f_and_the_lesson_as_they_were(teacher, start):
     _, _, lesson = make_lesson(teacher, SETTINGS)
     before = {name: tensor.clone() for name, tensor in teacher.network.state_dict().items()}
-    arrays = [array.copy() for array in lesson]
+    arrays = deepcopy(lesson)
     settings = replace(SETTINGS, start=start)
     train_student(teacher, lesson, settings, AugmentSettings(), seed=0, device="cpu")
     for name, tensor in teacher.network.state_dict().items():
@@ -492,6 +563,29 @@ def test_by_vote_f_and_g_divide_the_known_together_and_leave_the_unknown_to_g():
     assert student.says_unknown(logits).tolist() == [True]
 
 
+@pytest.mark.parametrize(("voice", "named"), [(0.5, 0), (0.0, 1)])
+def test_the_voice_of_g_says_how_much_it_counts_beside_f(voice, named):
+    student = Student(LinearNetwork(3), "one", vote=True, voice=voice)
+    logits, taught = np.array([[log(16), 0.0, 0.0]]), np.array([[0.0, log(2)]])
+    # g: 16 to the power of its voice, 4 or 1, against 2
+    p = student.probabilities(logits, taught)[0, :-1]
+    assert p.argmax() == named
+    assert p[0] / p[1] == pytest.approx(16**voice / 2)
+
+
+@pytest.mark.parametrize(
+    ("g", "f", "voice"), [((5, 1), (2, 0), 1.0), ((-5, 1), (2, 0), 0.0), ((-3, 1), (2, 0), 0.5)]
+)
+def test_g_has_the_voice_that_names_most_seeds_rightly(g, f, voice):
+    # Two seeds of class 0; g and f lead for it by so much. With -3 and 2 half a voice is enough.
+    student = Student(LinearNetwork(3), "one", vote=True)
+    logits = np.array([[lead, 0.0, 0.0] for lead in g], float)
+    taught = np.array([[lead, 0.0] for lead in f], float)
+    weighed = weigh_vote(student, logits, taught, np.zeros(2, int))
+    assert weighed.voice == voice
+    assert weighed.network is student.network
+
+
 @pytest.mark.parametrize("vote", [False, True])
 def test_with_many_unknown_classes_f_divides_what_g_calls_known(vote):
     student = Student(LinearNetwork(2), "many", vote=vote)
@@ -501,6 +595,12 @@ def test_with_many_unknown_classes_f_divides_what_g_calls_known(vote):
         student.probabilities(logits, taught), [[3 / 8, 3 / 16, 3 / 16, 1 / 4]]
     )
     assert student.says_unknown(logits).tolist() == [False]
+
+
+def test_the_log_odds_of_g_tell_apart_what_probabilities_cannot():
+    student = Student(LinearNetwork(4), "one", vote=False)
+    logits = np.array([[0.0, 0.0, 0.0, log(6)], [0.0, 0.0, 0.0, 900.0], [0.0, 0.0, 0.0, 950.0]])
+    np.testing.assert_allclose(student.log_odds(logits), [log(2), 900 - log(3), 950 - log(3)])
 
 
 # Settings
@@ -519,6 +619,8 @@ def test_with_many_unknown_classes_f_divides_what_g_calls_known(vote):
         ({"tau": -0.5}, "student.tau is -0.5"),
         ({"tau": float("nan")}, "student.tau is nan"),
         ({"temperature": 0.0}, "student.temperature is 0.0"),
+        ({"seed_weight": -1.0}, "student.seed_weight is -1.0"),
+        ({"known_items": "some"}, "student.known_items is 'some'; give one of k, all"),
         ({"temperature": float("nan")}, "student.temperature is nan"),
     ],
 )

@@ -14,6 +14,7 @@ from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.training import outputs
 from s2osc.nets.views import Views
 from s2osc.pipeline.teacher import class_centres, distance_to_centres, entropy, train_teacher
+from s2osc.types import Labelled
 from samples import TINY, make_blobs, make_images, open_set
 
 BLOBS, IMAGES = open_set(*make_blobs()), open_set(*make_images())
@@ -75,13 +76,14 @@ def test_the_centres_are_those_of_the_trained_network(teacher):
         np.testing.assert_allclose(teacher.centres[c], mean, atol=1e-5)
 
 
-def test_what_f_sees_is_logits_entropy_and_distance_of_one_pass(teacher):
+def test_what_f_sees_is_logits_entropy_distance_and_embedding_of_one_pass(teacher):
     sight = teacher.look(BLOBS.pool)
     seen = outputs(teacher.network, BLOBS.pool, what="")
     np.testing.assert_allclose(sight.logits, seen.logits, atol=1e-5)
     np.testing.assert_allclose(sight.entropy, entropy(seen.logits), atol=1e-5)
     squares = ((seen.embeddings[:, None] - teacher.centres) ** 2).sum(2).min(1)
     np.testing.assert_allclose(sight.distance, squares, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(sight.embeddings, seen.embeddings)
 
 
 def test_probabilities_of_f_sum_to_one(teacher):
@@ -119,6 +121,37 @@ def test_just_the_share_of_each_batch_that_is_asked_for_is_augmented(share, n_vi
     monkeypatch.setattr("s2osc.pipeline.teacher.Views", CountingViews)
     train(settings=replace(TINY.teacher, augment=share))
     assert seen == [n_viewed] * 40
+
+
+def stack(inputs):
+    """Three views of each item: itself, and two that differ a little."""
+    noise = np.random.default_rng(0).normal(size=(2, *inputs.shape)).astype(np.float32)
+    return np.stack([inputs, inputs + 0.1 * noise[0], inputs + 0.1 * noise[1]], axis=1)
+
+
+def test_f_learns_from_stacked_views_as_from_augmented_items():
+    known = Labelled(stack(BLOBS.known.inputs), BLOBS.known.labels)
+    settings = replace(TINY.teacher, augment=0.5)
+    teacher = train_teacher(known, settings, AugmentSettings(), seed=0, device="cpu")
+    assert teacher.network.input_shape == (8,)
+    is_known = BLOBS.truth >= 0
+    for pool in (stack(BLOBS.pool), BLOBS.pool):
+        answers = teacher.look(pool).logits.argmax(1)
+        assert np.mean(answers[is_known] == BLOBS.truth[is_known]) > 0.95
+
+
+def test_without_augmentation_the_first_of_stacked_views_is_learnt_from():
+    settings = replace(TINY.teacher, augment=0.0)
+    views = stack(BLOBS.known.inputs)
+    other = views.copy()
+    other[:, 1:] = other[:, :0:-1]  # the same views, the last two the other way round
+    first, second = (
+        train_teacher(
+            Labelled(inputs, BLOBS.known.labels), settings, AugmentSettings(), seed=0, device="cpu"
+        )
+        for inputs in (views, other)
+    )
+    np.testing.assert_allclose(weights(first), weights(second), atol=1e-6)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])

@@ -83,6 +83,15 @@ def unsupervised_loss(h: Tensor, kl: Tensor, keep: Tensor, *, alpha: float) -> T
     return 0.5 * (keep * (h + alpha * kl)).mean()
 
 
+def seeds_say(logits: Tensor, p_unknown: Tensor) -> Tensor:
+    """- p log g_C' - (1 - p) log (1 - g_C') per item, p being P(unknown) as the seeds tell it.
+
+    Says nothing about which known class. In both variants C' is the last output.
+    """
+    log_p = logits.log_softmax(1)
+    return -(p_unknown * log_p[:, -1] + (1 - p_unknown) * log_p[:, :-1].logsumexp(1))
+
+
 def triplet_loss(embeddings: Tensor, labels: Tensor, margin: float = 1.0) -> Tensor:
     """[m + d(i, p) - d(i, n)]_+ per item, with its farthest positive and nearest negative.
 

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
-from s2osc.types import IMAGE_NDIMS
 
 MIN_WIDTH = 8
 
@@ -78,7 +77,10 @@ class Network(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def embed(self, inputs: Tensor) -> Tensor:
-        """The layer before the classifier, e(x)."""
+        """The layer before the classifier, e(x); of items that come in several views, the mean."""
+        if inputs.ndim == 3:
+            n, n_views, _ = inputs.shape
+            return self.embed(inputs.flatten(0, 1)).reshape(n, n_views, -1).mean(1)
         return self.body((inputs.float() - self.mean) / self.scale)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -88,7 +90,8 @@ class Network(nn.Module):
         """Remember mean and deviation: one pair per channel of images, per feature of vectors."""
         # A few thousand items fix the statistics as well as all of them do.
         rows = inputs[:: max(1, len(inputs) // 5_000)]
-        axes = (0, 1, 2) if inputs.ndim in IMAGE_NDIMS else (0,)
+        rows = rows.reshape(-1, rows.shape[-1]) if is_stacked(rows) else rows
+        axes = (0, 1, 2) if inputs.dtype == np.uint8 else (0,)
         mean, deviation = rows.mean(axes, dtype=np.float64), rows.std(axes, dtype=np.float64)
         # A constant feature carries nothing: left at its scale it stays zero.
         deviation = np.where(deviation < 1e-6, 1.0, deviation)
@@ -145,9 +148,31 @@ def vector_body(settings: NetworkSettings, n_features: int) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
+def is_stacked(inputs: np.ndarray) -> bool:
+    """Whether each item is several views of it as vectors, (n, views, D): images are uint8."""
+    return inputs.ndim == 3 and inputs.dtype != np.uint8
+
+
+def one_vector(inputs: np.ndarray) -> np.ndarray:
+    """Stacked views as their mean; anything else as it is."""
+    return inputs.mean(axis=1) if is_stacked(inputs) else inputs
+
+
+def item_shape(inputs: np.ndarray) -> tuple[int, ...]:
+    """The shape of one item as a network sees it.
+
+    >>> item_shape(np.zeros((5, 28, 28), np.uint8)), item_shape(np.zeros((5, 3, 64), np.float32))
+    ((28, 28), (64,))
+    """
+    return inputs.shape[2:] if is_stacked(inputs) else inputs.shape[1:]
+
+
 def as_tensor(inputs: np.ndarray, device: str = "cpu") -> Tensor:
-    """A batch as the networks take it: uint8 (n, C, H, W) in channels-last order, or (n, D)."""
-    if inputs.ndim == 3:
+    """A batch as the networks take it: uint8 (n, C, H, W) in channels-last order, or (n, D).
+
+    Stacked views of vectors stay (n, views, D).
+    """
+    if inputs.ndim == 3 and not is_stacked(inputs):
         inputs = inputs[..., None]
     batch = torch.from_numpy(np.require(inputs, requirements=["C", "W"])).to(device)
     return batch.permute(0, 3, 1, 2) if inputs.ndim == 4 else batch

@@ -29,15 +29,28 @@ class Views:
         self.is_strong = strength == "strong"
         self.ctaugment = CTAugment() if self.is_strong and self.is_images else None
 
+    def plain(self, items: Tensor) -> Tensor:
+        """The items as they are: of stacked views the first, which is the item itself."""
+        return items[:, 0] if items.ndim == 3 else items
+
     def weak(self, items: Tensor) -> Tensor:
         if self.is_images:
             return weak_view(items, self.generator, self.settings)
+        if items.ndim == 3:
+            return self._stacked(items)
         return weak_vectors(
             items, self.generator, noise=self.settings.noise, scale=self.network.scale
         )
 
+    def _stacked(self, items: Tensor) -> Tensor:
+        """One of the views that came with each item, at random."""
+        n, n_views, _ = items.shape
+        device = items.device
+        chosen = torch.randint(n_views, (n,), generator=self.generator, device=device)
+        return items[torch.arange(n, device=device), chosen]
+
     def __call__(self, items: Tensor) -> Tensor:
-        if not self.is_strong:
+        if not self.is_strong or items.ndim == 3:
             return self.weak(items)
         if self.ctaugment is not None:
             return self.ctaugment.augment(self.weak(items), self.generator)

@@ -1,74 +1,470 @@
-"""Group the items answered unknown: k-means over their embeddings, and how many groups."""
+"""Group the items answered unknown, and say how many groups there are.
 
-from dataclasses import dataclass
+Neighbouring items are joined in a graph, and the graph is cut where few neighbours are lost
+(spectral clustering). The known classes say what a cut is worth: each of them is one group, so a
+cut counts only if it loses far fewer neighbours than the best cut through a known class.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import randomized_svd
 
 from s2osc.errors import SettingsError
 from s2osc.seeding import derive, rng
 
-MAX_GROUPS = 10
-SILHOUETTE_SAMPLE = 2_000
+MAX_GROUPS = 20
+N_AXES = 50  # of the inputs, and as many of f's embedding
+N_FITTED = 2_000  # items the groups are found with; all others follow their neighbours
+CUT_SIZES = (40, 80, 160, 400)  # items a cut is measured with: cuts compare at one size only
+USUAL_CUTS = (0.11, 0.085, 0.095, 0.13)  # through one class, for sizes no known class has
+N_VOTES = 5
+FEWEST = 30  # under this many items, one group: no cut can be told from chance
+IMAGE_SIDE = 32  # larger images are averaged down for the grouping
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """How many groups of unknown items there are; ``None`` chooses by silhouette."""
+    """How many groups of unknown items there are; ``None`` estimates.
+
+    Cuts are relative to the mean of the best cuts through each known class. The first, which says
+    that there is more than one group, is held to a higher standard than those after it.
+    """
 
     n_groups: int | None = None
-    one_group_below: float = 0.25  # a best silhouette under this means one group
+    first_cut: float = 0.35
+    next_cuts: float = 0.65
+    smallest_share: float = 0.02  # of the unknown items; less is no group of its own
+    n_resamples: int = 10  # samples of three quarters behind the interval and the stability
 
     def __post_init__(self) -> None:
         if self.n_groups is not None and self.n_groups < 1:
             raise SettingsError(f"the number of groups is {self.n_groups}; give a number from 1")
+        if self.n_resamples < 1:
+            raise SettingsError(f"the resamples are {self.n_resamples}; give a number from 1")
+
+
+@dataclass(frozen=True, eq=False)
+class GroupingSpace:
+    """Where unknown items are compared: principal axes of the inputs and of f's embedding.
+
+    f pulled the known classes together, so its embedding is scaled to the spread *within* them:
+    what varies inside a class is no reason to part items.
+    """
+
+    input_mean: np.ndarray  # (D,)
+    input_axes: np.ndarray  # (D, a)
+    embedding_mean: np.ndarray  # (d,)
+    embedding_axes: np.ndarray  # (d, b)
+
+    def transform(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
+        """(n, a + b) float32: the features that are grouped."""
+        parts = [
+            np.concatenate(
+                [
+                    (flatten(inputs[rows]) - self.input_mean) @ self.input_axes,
+                    (embeddings[rows] - self.embedding_mean) @ self.embedding_axes,
+                ],
+                axis=1,
+            )
+            for rows in _chunks(len(inputs))
+        ]
+        return np.concatenate(parts).astype(np.float32)
+
+
+def fit_space(
+    known: tuple[np.ndarray, np.ndarray],
+    labels: np.ndarray,
+    unknown: tuple[np.ndarray, np.ndarray],
+    *,
+    seed: int,
+) -> GroupingSpace:
+    """The space for the inputs and embeddings of known items, which have labels, and unknown."""
+    random = rng(seed, "grouping space")
+    k = random.permutation(len(labels))[:N_FITTED]
+    u = random.permutation(len(unknown[0]))[:N_FITTED]
+    inputs = np.concatenate([flatten(known[0][k]), flatten(unknown[0][u])])
+    embeddings = np.concatenate([known[1][k], unknown[1][u]])
+    scale = np.ones(inputs.shape[1], np.float32)
+    if known[0].ndim == 2:
+        # Columns of a table come in units of their own; one that does not vary has none.
+        spread = inputs.std(0)
+        scale = np.where(spread > 1e-6 * np.abs(inputs).max(0), spread, 1)
+    scaled_mean, input_axes = _principal_axes(inputs / scale, seed)
+    input_mean, input_axes = scaled_mean * scale, input_axes / scale[:, None]
+    embedding_mean, embedding_axes = _principal_axes(embeddings, seed)
+    placed = (embeddings[: len(k)] - embedding_mean) @ embedding_axes
+    embedding_axes = embedding_axes @ _within_class_scaling(placed, labels[k])
+    return GroupingSpace(
+        input_mean,
+        _unit_spread(inputs[len(k) :] if len(u) > 1 else inputs, input_axes),
+        embedding_mean,
+        _unit_spread(embeddings[len(k) :] if len(u) > 1 else embeddings, embedding_axes),
+    )
+
+
+def flatten(inputs: np.ndarray) -> np.ndarray:
+    """Vectors as they are; images averaged over blocks to at most 32 x 32, as one row each."""
+    if inputs.ndim == 2:
+        return inputs.astype(np.float32)
+    n, height, width = inputs.shape[:3]
+    down, across = -(-height // IMAGE_SIDE), -(-width // IMAGE_SIDE)
+    n_down, n_across = height // down, width // across
+    cropped = inputs[:, : n_down * down, : n_across * across]
+    n_colours = 1 if inputs.ndim == 3 else inputs.shape[3]
+    blocks = cropped.reshape(n, n_down, down, n_across, across, n_colours)
+    means = blocks.mean((2, 4), dtype=np.float32)
+    return means.reshape(n, n_down * n_across * n_colours) / np.float32(255)
+
+
+def _principal_axes(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    mean = rows.mean(0)
+    n_axes = min(N_AXES, *rows.shape)
+    start = derive(seed, "principal axes")
+    _, _, axes = randomized_svd(rows - mean, n_axes, random_state=start)
+    return mean, axes.T
+
+
+def _within_class_scaling(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(b, b): turns the (slightly rounded) spread within classes into a ball."""
+    inside = rows - np.stack([rows[labels == c].mean(0) for c in labels])
+    spread = inside.T @ inside / len(rows)
+    size = np.trace(spread) / len(spread)
+    values, axes = np.linalg.eigh(spread + (0.1 * size + 1e-12) * np.eye(len(spread)))
+    return axes / np.sqrt(values)
+
+
+def _unit_spread(rows: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """The axes scaled so that both halves of the space weigh the same for the unknown items."""
+    placed = (rows - rows.mean(0)) @ axes
+    return (axes / max(np.sqrt((placed**2).sum(1).mean()), 1e-12)).astype(np.float32)
+
+
+def _chunks(n: int, size: int = 4_096) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, max(n, 1), size)]
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """The centres of the groups of unknown items, largest group first."""
+    """Grouped items that new ones are compared with. Group 0 is the largest."""
 
-    centres: np.ndarray  # (n_groups, d)
+    items: np.ndarray  # (r, d) features
+    groups: np.ndarray  # (r,) the group of each
+    stability: (
+        np.ndarray
+    )  # (n_groups,) 0 to 1: how much of a group comes back in a sample of the items
+    tightness: np.ndarray  # (n_groups,) spread of a known class over that of the group
+    n_low: int
+    n_high: int
 
-    def assign(self, embeddings: np.ndarray) -> np.ndarray:
-        """The nearest centre of each row; the one group there is where the fit found none."""
-        if len(self.centres) == 0:
-            return np.zeros(len(embeddings), int)
-        squares = (self.centres**2).sum(1) - 2 * embeddings @ self.centres.T
-        return squares.argmin(1)
+    @property
+    def n_groups(self) -> int:
+        return len(self.stability)
+
+    def assign(self, features: np.ndarray) -> np.ndarray:
+        """(n,) the group of each row's nearest items, or 0 where the fit saw no unknown item."""
+        if self.n_groups <= 1:
+            return np.zeros(len(features), int)
+        search = NearestNeighbors(n_neighbors=min(N_VOTES, len(self.items))).fit(self.items)
+        return np.concatenate(
+            [self._vote(search, features[rows]) for rows in _chunks(len(features))]
+        )
+
+    def _vote(self, search: NearestNeighbors, features: np.ndarray) -> np.ndarray:
+        if len(features) == 0:
+            return np.zeros(0, int)
+        distances, nearest = search.kneighbors(features)
+        votes = np.zeros((len(features), self.n_groups))
+        rows = np.arange(len(features))[:, None]
+        # A twin among the items decides alone.
+        np.add.at(votes, (rows, self.groups[nearest]), 1 / (distances**2 + 1e-12))
+        return votes.argmax(1)
 
 
-def fit_kmeans(embeddings: np.ndarray, n_groups: int, seed: int) -> np.ndarray:
-    """k-means centres, best of several starts."""
-    start = derive(seed, f"k-means {n_groups}") % 2**31
-    return KMeans(n_groups, n_init=4, random_state=start).fit(embeddings).cluster_centers_
+@dataclass(frozen=True)
+class _Ruler:
+    """The mean best cut through a known class, by the number of items it is measured with."""
+
+    sizes: tuple[int, ...]  # rising
+    cuts: tuple[float, ...]
+
+    def pick(self, n: int) -> tuple[int, float]:
+        """The largest size that n items allow, and its cut."""
+        at = max(bisect_right(self.sizes, n) - 1, 0)
+        return self.sizes[at], self.cuts[at]
 
 
-def choose_n_groups(embeddings: np.ndarray, settings: ClusterSettings, seed: int) -> int:
-    """The k of the largest silhouette over a sample, or 1 where even that one is small.
+def group_unknown(
+    unknown: np.ndarray,
+    known: np.ndarray,
+    labels: np.ndarray,
+    settings: ClusterSettings,
+    *,
+    seed: int,
+) -> Grouping:
+    """Group the features of the unknown items by the measure of the known ones."""
+    if len(unknown) == 0:
+        return Grouping(unknown, np.zeros(0, int), np.zeros(0), np.zeros(0), 0, 0)
+    random = rng(seed, "groups")
+    items = _without_strays(_draw(unknown, N_FITTED, random), _draw(known, N_FITTED, random))
+    ruler = _calibrate(known, labels, random)
+    groups = _partition(items, ruler, settings, random)
+    resampled = []
+    for _ in range(settings.n_resamples):
+        rows = random.permutation(len(items))[: -(-3 * len(items) // 4)]
+        resampled.append((rows, _partition(items[rows], ruler, settings, random)))
+    if settings.n_groups is None:
+        groups = _dissolve_unstable(items, groups, resampled)
+    n_groups = int(groups.max()) + 1
+    low, high = np.quantile([part.max() + 1 for _, part in resampled], [0.025, 0.975])
+    draft = Grouping(
+        items,
+        groups,
+        _stability(groups, resampled),
+        _tightness(items, groups, known, labels),
+        min(int(np.floor(low)), n_groups),
+        max(int(np.ceil(high)), n_groups),
+    )
+    return _largest_first(draft, np.bincount(draft.assign(unknown), minlength=n_groups))
 
-    The silhouette is not defined for one group, hence the threshold.
-    """
-    random = rng(seed, "silhouette")
-    size = min(len(embeddings), SILHOUETTE_SAMPLE)
-    sample = embeddings[random.choice(len(embeddings), size, replace=False)]
-    distinct = len(np.unique(sample, axis=0))
-    best_k, best = 1, settings.one_group_below
-    for k in range(2, min(MAX_GROUPS, distinct - 1) + 1):
-        labels = Grouping(fit_kmeans(sample, k, seed)).assign(sample)
-        value = silhouette_score(sample, labels)
-        if value > best:
-            best_k, best = k, value
-    return best_k
+
+def _draw(rows: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
+    return rows[random.permutation(len(rows))[:n]]
 
 
-def group_unknown(embeddings: np.ndarray, settings: ClusterSettings, *, seed: int) -> Grouping:
-    """Sub-divide the unknown items, at most one group per distinct embedding."""
-    if len(embeddings) == 0:
-        return Grouping(np.empty((0, embeddings.shape[1]), np.float32))
-    n_groups = settings.n_groups or choose_n_groups(embeddings, settings, seed)
-    n_groups = min(n_groups, len(np.unique(embeddings, axis=0)))
-    grouping = Grouping(fit_kmeans(embeddings, n_groups, seed))
-    sizes = np.bincount(grouping.assign(embeddings), minlength=n_groups)
-    return Grouping(grouping.centres[np.argsort(-sizes, kind="stable")])
+def _without_strays(items: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The items without those amid known ones: wrong answers, which would bridge the groups."""
+    if len(known) == 0:
+        return items
+    search = NearestNeighbors(n_neighbors=min(10, len(items))).fit(np.concatenate([items, known]))
+    is_known = search.kneighbors(items, return_distance=False) >= len(items)
+    kept = is_known.mean(1) <= 0.5
+    return items[kept] if 2 * kept.sum() >= len(items) else items
+
+
+def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> _Ruler:
+    """Measure the best cut through the known classes; sizes beyond them follow the usual course."""
+    classes = [known[labels == c] for c in np.unique(labels)]
+    cuts, scale = [], 1.0
+    for size, usual in zip(CUT_SIZES, USUAL_CUTS, strict=True):
+        large = [rows for rows in classes if len(rows) >= size]
+        if 2 * len(large) > len(classes):
+            draws = [_draw(rows, size, random) for rows in large for _ in range(_n_draws(size))]
+            measured = float(np.mean([_best_cut(rows, random) for rows in draws]))
+            scale = max(measured / usual, 0.01)
+        cuts.append(scale * usual)
+    return _Ruler(CUT_SIZES, tuple(cuts))
+
+
+def _neighbours(rows: np.ndarray, n_neighbours: int) -> np.ndarray:
+    """(n, k): the nearest others of each row."""
+    rows = rows - rows.mean(0)  # large values would drown small differences
+    squares = (rows**2).sum(1)
+    distances = squares - 2 * rows @ rows.T  # the row's own square changes no order
+    np.fill_diagonal(distances, np.inf)
+    k = min(n_neighbours, len(rows) - 1)
+    return np.argpartition(distances, k - 1, axis=1)[:, :k]
+
+
+def _n_neighbours(n: int) -> int:
+    return int(np.clip(n // 40, 3, 10))
+
+
+def _n_draws(size: int) -> int:
+    """Small samples say little, but take no time."""
+    return max(2, CUT_SIZES[-1] // size)
+
+
+def _leading_axes(nearest: np.ndarray, n_axes: int, random: np.random.Generator) -> np.ndarray:
+    """(n, n_axes): the slowest modes of a walk from neighbour to neighbour, slowest first."""
+    n, k = nearest.shape
+    # Weak links between random items hold the graph together: stray items are then no groups.
+    ends = np.concatenate([nearest, random.integers(0, n, (n, 4))], axis=1)
+    weights = np.tile(np.repeat([0.5, 0.01], [k, 4]), n)
+    graph = sparse.csr_array(
+        (weights, (np.repeat(np.arange(n), k + 4), ends.ravel())), shape=(n, n)
+    )
+    graph = graph + graph.T
+    scale = sparse.diags_array(1 / np.sqrt(graph.sum(1)))
+    values, vectors = eigsh(
+        scale @ graph @ scale, k=n_axes, which="LA", v0=random.random(n), tol=1e-4
+    )
+    return scale @ vectors[:, np.argsort(-values)]
+
+
+def _links(nearest: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(n_groups, n_groups): how often items of two groups are neighbours."""
+    n_groups = groups.max() + 1
+    pairs = groups[:, None] * n_groups + groups[nearest]
+    links = np.bincount(pairs.ravel(), minlength=n_groups**2).reshape(n_groups, n_groups)
+    return links + links.T
+
+
+def _cuts(links: np.ndarray) -> np.ndarray:
+    """The normalised cut between each two groups, leaving all others aside."""
+    share = links / np.maximum(np.diag(links)[:, None] + links, 1)
+    return np.where(np.eye(len(links), dtype=bool), 0.0, share + share.T)
+
+
+def _best_cut(rows: np.ndarray, random: np.random.Generator) -> float:
+    """The least normalised cut along the slowest mode, with a tenth of the rows on each side."""
+    nearest = _neighbours(rows, _n_neighbours(len(rows)))
+    rank = np.argsort(np.argsort(_leading_axes(nearest, 2, random)[:, 1], kind="stable"))
+    places = np.unique(np.linspace(0.1, 0.9, 81) * len(rows)).astype(int)
+    return min(_cuts(_links(nearest, (rank >= place).astype(int)))[0, 1] for place in places)
+
+
+def _cut_between(a: np.ndarray, b: np.ndarray, ruler: _Ruler, random: np.random.Generator) -> float:
+    """The normalised cut between two groups, in units of the best cut through a known class."""
+    size, unit = ruler.pick(2 * min(len(a), len(b)))
+    cuts = []
+    for _ in range(_n_draws(size)):
+        parts = [_draw(rows, size // 2, random) for rows in (a, b)]
+        sides = np.repeat([0, 1], [len(part) for part in parts])
+        nearest = _neighbours(np.concatenate(parts), _n_neighbours(size))
+        cuts.append(_cuts(_links(nearest, sides))[0, 1])
+    return float(np.mean(cuts)) / unit
+
+
+def _partition(
+    items: np.ndarray, ruler: _Ruler, settings: ClusterSettings, random: np.random.Generator
+) -> np.ndarray:
+    """(n,) a group for each item, by as many groups as are asked for or can be told apart."""
+    n_distinct = len(np.unique(items, axis=0))
+    asked = settings.n_groups
+    best = np.zeros(len(items), int)
+    if asked is None and n_distinct < FEWEST:
+        return best
+    if asked is not None and (asked == 1 or n_distinct < max(FEWEST, 3 * asked)):
+        return fit_kmeans(items, min(asked, n_distinct), random)
+    nearest = _neighbours(items, int(np.clip(len(items) // 20, 5, 15)))
+    most = min(asked or MAX_GROUPS, n_distinct // 2)
+    axes = _leading_axes(nearest, most, random)
+    if asked is not None:
+        return _divide(axes, asked, random)
+    for n_groups in range(2, most + 1):
+        if n_groups > 2 * (best.max() + 1) + 3:
+            break  # twice as many pieces as groups, and still no further group
+        groups = _divide(axes, n_groups, random)
+        groups = _merge(items, nearest, groups, ruler, settings, random)
+        if (
+            groups.max() > best.max()
+            and _most_apart(items, groups, ruler, random) <= settings.first_cut
+        ):
+            best = groups
+    return best
+
+
+def _most_apart(
+    items: np.ndarray, groups: np.ndarray, ruler: _Ruler, random: np.random.Generator
+) -> float:
+    """The cut to its nearest other group, of the group where this is least."""
+    cuts = np.zeros((groups.max() + 1,) * 2)
+    for a, b in combinations(range(len(cuts)), 2):
+        cuts[a, b] = _cut_between(items[groups == a], items[groups == b], ruler, random)
+    return float((cuts + cuts.T).max(1).min())
+
+
+def _divide(axes: np.ndarray, n_groups: int, random: np.random.Generator) -> np.ndarray:
+    """(n,) k-means over the directions of the rows in the slowest modes."""
+    rows = axes[:, :n_groups]
+    return fit_kmeans(rows / np.linalg.norm(rows, axis=1, keepdims=True), n_groups, random)
+
+
+def fit_kmeans(rows: np.ndarray, n_groups: int, random: np.random.Generator) -> np.ndarray:
+    """(n,) the k-means group of each row, best of several starts."""
+    means = KMeans(n_groups, n_init=3, random_state=int(random.integers(2**31)))
+    return np.unique(means.fit_predict(rows), return_inverse=True)[1]
+
+
+def _merge(
+    items: np.ndarray,
+    nearest: np.ndarray,
+    groups: np.ndarray,
+    ruler: _Ruler,
+    settings: ClusterSettings,
+    random: np.random.Generator,
+) -> np.ndarray:
+    """Dissolve tiny groups, then undo cuts that are too weak, beginning with the weakest."""
+    fewest = max(CUT_SIZES[0] // 2, settings.smallest_share * len(items))
+    while groups.max() > 0:
+        cuts, sizes = _cuts(_links(nearest, groups)), np.bincount(groups)
+        if sizes.min() < fewest:
+            small = int(sizes.argmin())
+            into = _most_linked(cuts, small)
+        else:
+            pairs = sorted(combinations(range(len(sizes)), 2), key=lambda pair: -cuts[pair])
+            for small, into in pairs[:3]:
+                rows = items[groups == small], items[groups == into]
+                if _cut_between(*rows, ruler, random) > settings.next_cuts:
+                    break
+            else:
+                return groups
+        groups = _join(groups, small, into)
+    return groups
+
+
+def _dissolve_unstable(
+    items: np.ndarray, groups: np.ndarray, resampled: list[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """Join groups that the samples do not bring back with the group most linked to them."""
+    while groups.max() > 0:
+        stability = _stability(groups, resampled)
+        weakest = int(stability.argmin())
+        if stability[weakest] >= 0.5:
+            break
+        links = _links(_neighbours(items, 15), groups)
+        groups = _join(groups, weakest, _most_linked(links, weakest))
+    return groups
+
+
+def _most_linked(links: np.ndarray, group: int) -> int:
+    """The other group with the largest value, which may be nought."""
+    others = np.delete(np.arange(len(links)), group)
+    return int(others[links[group, others].argmax()])
+
+
+def _join(groups: np.ndarray, small: int, into: int) -> np.ndarray:
+    """One group fewer, numbered without a gap."""
+    return np.unique(np.where(groups == small, into, groups), return_inverse=True)[1]
+
+
+def _stability(groups: np.ndarray, resampled: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """The mean over the samples of each group's best Jaccard match."""
+    best = []
+    for rows, part in resampled:
+        table = np.zeros((groups.max() + 1, part.max() + 1))
+        np.add.at(table, (groups[rows], part), 1)
+        either = table.sum(1, keepdims=True) + table.sum(0) - table
+        best.append((table / either).max(1))
+    return np.mean(best, axis=0)
+
+
+def _tightness(
+    items: np.ndarray, groups: np.ndarray, known: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
+    """The mean spread of a known class over that of each group: 1 is as tight as a known class."""
+    usual = [_spread(known[labels == c]) for c in np.unique(labels)]
+    spreads = np.array([_spread(items[groups == g]) for g in range(groups.max() + 1)])
+    return (np.mean(usual) if usual else 1.0) / np.maximum(spreads, 1e-6)
+
+
+def _spread(rows: np.ndarray) -> float:
+    return float(np.linalg.norm(rows - rows.mean(0), axis=1).mean())
+
+
+def _largest_first(grouping: Grouping, sizes: np.ndarray) -> Grouping:
+    """The same groups numbered by size, then by tightness."""
+    order = np.lexsort((-grouping.tightness, -sizes))
+    return replace(
+        grouping,
+        groups=np.argsort(order)[grouping.groups],
+        stability=grouping.stability[order],
+        tightness=grouping.tightness[order],
+    )

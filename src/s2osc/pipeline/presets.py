@@ -1,4 +1,4 @@
-"""The two presets and the four ablations, as values."""
+"""The presets and the four ablations, as values."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,11 +8,12 @@ from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
 from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.seeds import SeedSettings
 from s2osc.pipeline.settings import change
 from s2osc.pipeline.student import StudentSettings
 from s2osc.pipeline.teacher import TeacherSettings
 
-FAST = S2OSCMethod(
+PLAIN = S2OSCMethod(
     teacher=TeacherSettings(
         network=NetworkSettings(),
         training=TrainSettings(
@@ -29,7 +30,41 @@ FAST = S2OSCMethod(
         vote=True,
     ),
 )
-"""Minutes on two CPU cores: compact networks, one-cycle schedule, few epochs."""
+"""The paper's method in minutes on two CPU cores: compact networks, one-cycle schedule."""
+
+
+def with_seeds(method: S2OSCMethod) -> S2OSCMethod:
+    """The method with seeds in the pool, and everything they are good for."""
+    return replace(
+        method,
+        student=replace(method.student, vote=True, known_items="all", seed_weight=0.5),
+        filtering=replace(method.filtering, by="seeds"),
+        seeds=SeedSettings(share=0.15),
+        decision=replace(method.decision, rule="seeds"),
+    )
+
+
+FAST = with_seeds(PLAIN)
+"""The default for images on a CPU."""
+
+HEADS = replace(
+    FAST,
+    teacher=TeacherSettings(
+        network=NetworkSettings(hidden=(512,)),
+        training=TrainSettings(
+            epochs=8, batch_size=128, learning_rate=0.05, weight_decay=5e-4, min_steps=400
+        ),
+        augment=0.5,
+    ),
+    student=replace(
+        FAST.student,
+        network=NetworkSettings(hidden=(512,)),
+        training=TrainSettings(
+            epochs=4, batch_size=96, learning_rate=0.05, weight_decay=5e-4, min_steps=500
+        ),
+    ),
+)
+"""The default for vectors, those of a pretrained backbone among them: f and g are small heads."""
 
 PAPER = S2OSCMethod(
     teacher=TeacherSettings(
@@ -50,9 +85,12 @@ PAPER = S2OSCMethod(
         augment_labelled=False,
     ),
 )
-"""ResNet-34 and ResNet-18 with the paper's optimiser settings: for a GPU."""
+"""The paper's method with its networks, ResNet-34 and ResNet-18, and optimisers: for a GPU."""
 
-PRESETS = {"fast": FAST, "paper": PAPER}
+LARGE = with_seeds(PAPER)
+"""The default for images on a GPU: the networks of the paper, with seeds."""
+
+PRESETS = {"fast": FAST, "heads": HEADS, "large": LARGE, "plain": PLAIN, "paper": PAPER}
 
 
 def _without_teacher(method: S2OSCMethod) -> StudentSettings:
@@ -69,10 +107,14 @@ ABLATIONS = {
 """The paper's ablation study: S2OSC-S, S2OSC-LM, S2OSC-FN, S2OSC-U."""
 
 
-def choose_preset(name: str, device: str) -> str:
-    """The preset ``auto`` stands for: the paper's on a GPU, the fast one elsewhere."""
+def choose_preset(name: str, device: str, *, vectors: bool = False) -> str:
+    """The preset ``auto`` stands for: heads for vectors, large on a GPU, fast elsewhere.
+
+    >>> choose_preset("auto", "cpu"), choose_preset("auto", "cuda"), choose_preset("paper", "cpu")
+    ('fast', 'large', 'paper')
+    """
     if name == "auto":
-        return "paper" if device.startswith("cuda") else "fast"
+        return "heads" if vectors else "large" if device.startswith("cuda") else "fast"
     if name not in PRESETS:
         raise SettingsError(f"the preset is {name!r}; give auto, {' or '.join(PRESETS)}")
     return name

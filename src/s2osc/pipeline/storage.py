@@ -5,7 +5,8 @@ Nothing in the folder is ever run: weights are plain tensors, everything else is
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,30 +18,36 @@ from safetensors.torch import save as save_tensors
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network, NetworkSettings
-from s2osc.pipeline.clusters import Grouping
+from s2osc.pipeline.clusters import Grouping, GroupingSpace
 from s2osc.pipeline.filtering import FilterSettings, Units
-from s2osc.pipeline.method import OpenSetModel
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
+SPACE = tuple(field.name for field in fields(GroupingSpace))
+GROUPING = ("items", "groups", "stability", "tightness")
+BACKBONE = {"name", "side", "version", "n_views"}
 
 
 class SavedModel(NamedTuple):
-    """A model and the names of its known classes."""
+    """A model, the names of its known classes, and what turned items into its inputs."""
 
-    model: OpenSetModel
+    model: OpenSetModel | KnownOnlyModel
     classes: tuple[str, ...]
+    backbone: dict[str, Any] | None = None  # name, side, version, n_views; None: raw inputs
 
 
-def save_model(folder: Path, model: OpenSetModel, classes: tuple[str, ...]) -> None:
+def save_model(
+    folder: Path,
+    model: OpenSetModel | KnownOnlyModel,
+    classes: tuple[str, ...],
+    backbone: dict[str, Any] | None = None,
+) -> None:
     """Write the model into ``folder``, which is made where it is not there."""
-    tensors = {
-        "teacher_centres": torch.from_numpy(model.teacher.centres),
-        "group_centres": torch.from_numpy(model.grouping.centres),
-    }
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in _arrays(model).items()}
     for role, network in _networks(model).items():
         for name, tensor in network.state_dict().items():
             tensors[f"{role}.{name}"] = tensor.cpu().contiguous()
@@ -48,17 +55,25 @@ def save_model(folder: Path, model: OpenSetModel, classes: tuple[str, ...]) -> N
     description = {
         "format": FORMAT,
         "s2osc": __version__,
+        "kind": "open set" if isinstance(model, OpenSetModel) else "known only",
         "classes": list(classes),
-        "unknown": model.student.unknown,
-        "vote": model.student.vote,
+        "backbone": backbone,
         "networks": {role: _describe(network) for role, network in _networks(model).items()},
-        "filtering": asdict(model.filtering),
-        "unit": model.unit._asdict(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
+    if isinstance(model, OpenSetModel):
+        description |= {
+            "unknown": model.student.unknown,
+            "vote": model.student.vote,
+            "voice": model.student.voice,
+            "threshold": _write_number(model.threshold),
+            "filtering": asdict(model.filtering),
+            "unit": model.unit._asdict(),
+            "n_groups": {"low": model.grouping.n_low, "high": model.grouping.n_high},
+        }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / WEIGHTS).write_bytes(weights)
-    text = json.dumps(description, indent=2, ensure_ascii=False)
+    text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
 
@@ -77,7 +92,7 @@ def load_model(folder: Path, device: str = "cpu") -> SavedModel:
     try:
         return _assemble(description, load_tensors(weights), device)
     except (
-        *(AttributeError, KeyError, TypeError, ValueError),
+        *(AttributeError, KeyError, TypeError, ValueError, IndexError),
         *(RuntimeError, SafetensorError),
     ) as error:
         sizes_differ = isinstance(error, RuntimeError)  # torch then lists every tensor
@@ -88,8 +103,19 @@ def load_model(folder: Path, device: str = "cpu") -> SavedModel:
         ) from error
 
 
-def _networks(model: OpenSetModel) -> dict[str, Network]:
+def _networks(model: OpenSetModel | KnownOnlyModel) -> dict[str, Network]:
+    if isinstance(model, KnownOnlyModel):
+        return {"teacher": model.teacher.network}
     return {"teacher": model.teacher.network, "student": model.student.network}
+
+
+def _arrays(model: OpenSetModel | KnownOnlyModel) -> dict[str, np.ndarray]:
+    """Every array of a model beside its networks, by the name it is stored under."""
+    centres = {"teacher_centres": model.teacher.centres}
+    if isinstance(model, KnownOnlyModel):
+        return centres
+    space = {f"space.{name}": getattr(model.space, name) for name in SPACE}
+    return centres | space | {f"groups.{name}": getattr(model.grouping, name) for name in GROUPING}
 
 
 def _describe(network: Network) -> dict[str, Any]:
@@ -98,6 +124,20 @@ def _describe(network: Network) -> dict[str, Any]:
         "input_shape": list(network.input_shape),
         "n_outputs": network.head.out_features,
     }
+
+
+def _write_number(value: float | None) -> float | str | None:
+    """A number as JSON holds it, which has no word for infinity."""
+    return value if value is None or isfinite(value) else str(value)
+
+
+def _read_number(value: float | str | None) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    if isnan(number):
+        raise ValueError("a threshold is not a number")
+    return number
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -114,10 +154,16 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ModelError(
             f"{path} is damaged ({type(error).__name__}); copy the model folder again"
         ) from error
+    written_by = f"{folder} is of format {found}, written by s2osc {description.get('s2osc', '?')}"
     if found > FORMAT:
         raise ModelError(
-            f"{folder} is of format {found}, written by s2osc {description.get('s2osc', '?')}; "
-            f"this is {__version__}, which reads up to format {FORMAT}: install a newer s2osc"
+            f"{written_by}; this is {__version__}, which reads up to format {FORMAT}: "
+            "install a newer s2osc"
+        )
+    if found < FORMAT:
+        raise ModelError(
+            f"{written_by}, an earlier one; this is {__version__}, which reads format {FORMAT}: "
+            "classify anew"
         )
     return description
 
@@ -125,31 +171,62 @@ def _read_description(folder: Path) -> dict[str, Any]:
 def _assemble(
     description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
 ) -> SavedModel:
-    networks = {}
-    for role, said in description["networks"].items():
-        sizes: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in said["settings"].items()
-        }
-        network = Network(NetworkSettings(**sizes), tuple(said["input_shape"]), said["n_outputs"])
-        mine = {
-            n.removeprefix(f"{role}."): t for n, t in tensors.items() if n.startswith(f"{role}.")
-        }
-        network.load_state_dict(mine)
-        networks[role] = network.to(device).eval()
-    centres: dict[str, np.ndarray] = {
-        name: tensors[name].numpy() for name in ("teacher_centres", "group_centres")
-    }
-    if description["unknown"] not in ("one", "many"):
-        raise ValueError(f"unknown is {description['unknown']!r}")
-    model = OpenSetModel(
-        teacher=Teacher(networks["teacher"], centres["teacher_centres"]),
-        student=Student(networks["student"], description["unknown"], description["vote"]),
-        grouping=Grouping(centres["group_centres"]),
-        filtering=FilterSettings(**description["filtering"]),
-        unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
+    teacher = Teacher(
+        _read_network("teacher", description, tensors, device), tensors["teacher_centres"].numpy()
     )
     classes = tuple(str(name) for name in description["classes"])
-    if len(classes) != model.teacher.n_classes:
-        raise ValueError(f"{len(classes)} class names for {model.teacher.n_classes} classes")
-    return SavedModel(model, classes)
+    if not len(classes) == teacher.n_classes == teacher.network.head.out_features:
+        raise ValueError(f"{len(classes)} class names for {teacher.n_classes} classes")
+    backbone = description["backbone"]
+    if backbone is not None and not BACKBONE.issubset(backbone):
+        raise ValueError(f"a backbone has {', '.join(sorted(BACKBONE))}")
+    if description["kind"] == "known only":
+        return SavedModel(KnownOnlyModel(teacher), classes, backbone)
+    if description["kind"] != "open set":
+        raise ValueError(f"kind is {description['kind']!r}")
+    model = OpenSetModel(
+        teacher=teacher,
+        student=_read_student(teacher, description, tensors, device),
+        space=GroupingSpace(**{name: tensors[f"space.{name}"].numpy() for name in SPACE}),
+        grouping=_read_grouping(description, tensors),
+        filtering=FilterSettings(**description["filtering"]),
+        unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
+        threshold=_read_number(description["threshold"]),
+    )
+    return SavedModel(model, classes, backbone)
+
+
+def _read_network(
+    role: str, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
+) -> Network:
+    said = description["networks"][role]
+    sizes: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in said["settings"].items()
+    }
+    network = Network(NetworkSettings(**sizes), tuple(said["input_shape"]), said["n_outputs"])
+    prefix = f"{role}."
+    network.load_state_dict(
+        {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+    )
+    return network.to(device).eval()
+
+
+def _read_student(
+    teacher: Teacher, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
+) -> Student:
+    network = _read_network("student", description, tensors, device)
+    wanted = {"one": teacher.n_classes + 1, "many": 2}.get(description["unknown"])
+    if network.head.out_features != wanted:
+        raise ValueError(f"unknown is {description['unknown']!r}, but g has other outputs")
+    vote, voice = bool(description["vote"]), float(description["voice"])
+    return Student(network, description["unknown"], vote, voice)
+
+
+def _read_grouping(description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Grouping:
+    items, groups, stability, tightness = (tensors[f"groups.{name}"].numpy() for name in GROUPING)
+    n_items, n_groups = len(items), len(stability)
+    if len(groups) != n_items or len(tightness) != n_groups or (groups >= n_groups).any():
+        raise ValueError(f"{n_items} items in {n_groups} groups do not fit together")
+    between = description["n_groups"]
+    return Grouping(items, groups, stability, tightness, int(between["low"]), int(between["high"]))

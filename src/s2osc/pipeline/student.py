@@ -7,19 +7,19 @@ f never sees an augmented item, so what it says about each item is computed once
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
 from s2osc.nets import losses
 from s2osc.nets.augment import AugmentSettings
-from s2osc.nets.networks import Network, NetworkSettings, as_tensor
+from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.nets.views import Views
 from s2osc.pipeline.filtering import Partition, sample_balanced, sample_known
@@ -33,6 +33,7 @@ CHOICES = {
     "augmentation": ("weak", "strong"),
     "hard_loss": ("cross-entropy", "triplet"),
     "start": ("scratch", "teacher"),
+    "known_items": ("k", "all"),
 }
 
 
@@ -54,6 +55,10 @@ class StudentSettings:
     hard_loss: Literal["cross-entropy", "triplet"] = "cross-entropy"  # "triplet" is S2OSC-LM
     start: Literal["scratch", "teacher"] = "scratch"  # "teacher" is S2OSC-FN
     vote: bool = False  # f and g name the known together; False: g alone, as in the paper
+    known_items: Literal["k", "all"] = (
+        "k"  # D_in: K of each class, or all, D_out a quarter of a batch
+    )
+    seed_weight: float = 0.0  # of what the seeds say about each item of U; 0 is the paper
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -65,7 +70,7 @@ class StudentSettings:
             raise SettingsError(
                 f"student.labelled_batch is {self.labelled_batch}; give a number from 2"
             )
-        for name in ("alpha", "lambda_u", "tau"):
+        for name in ("alpha", "lambda_u", "tau", "seed_weight"):
             if not getattr(self, name) >= 0:
                 raise SettingsError(f"student.{name} is {getattr(self, name)}; give 0 or more")
         if not self.temperature > 0:
@@ -81,6 +86,8 @@ class Lesson(NamedTuple):
     pool: np.ndarray  # (m, ...)
     undecided: np.ndarray  # rows of ``pool`` that are unlabelled
     pool_taught: np.ndarray  # (m, C) logits of f
+    n_known: int  # of D_in
+    pool_unknown: np.ndarray | None = None  # (m,) P(unknown) of each item, where seeds tell it
 
 
 class Step(NamedTuple):
@@ -91,6 +98,7 @@ class Step(NamedTuple):
     labelled_taught: Tensor
     unlabelled: Tensor
     unlabelled_taught: Tensor
+    unlabelled_unknown: Tensor | None = None  # P(unknown), as the seeds tell it
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +108,7 @@ class Student:
     network: Network
     unknown: Literal["one", "many"]
     vote: bool
+    voice: float = 1.0  # how much g counts beside f where both vote
 
     def look(self, inputs: np.ndarray) -> Outputs:
         return outputs(self.network, inputs, what="g answers")
@@ -111,14 +120,36 @@ class Student:
             named = softmax(teacher_logits, axis=1)
         elif self.vote:
             # The class with the largest log f + log g; what normalises either cancels out.
-            named = softmax(logits[:, :-1] + teacher_logits, axis=1)
+            named = softmax(self.voice * logits[:, :-1] + teacher_logits, axis=1)
         else:
             return p
         return np.concatenate([(1 - p[:, -1:]) * named, p[:, -1:]], axis=1)
 
+    def log_odds(self, logits: np.ndarray) -> np.ndarray:
+        """log P(unknown) / P(known), which sets apart what probabilities round to 0 and 1."""
+        return logits[:, -1] - logsumexp(logits[:, :-1], axis=1)
+
     def says_unknown(self, logits: np.ndarray) -> np.ndarray:
         """Where g's answer is C': the largest of its outputs, whichever variant."""
         return logits.argmax(1) == logits.shape[1] - 1
+
+
+VOICES = (1.0, 0.5, 0.0)
+
+
+def weigh_vote(
+    student: Student, logits: np.ndarray, teacher_logits: np.ndarray, labels: np.ndarray
+) -> Student:
+    """g with as much of a voice as names most seeds rightly, the larger one where they are even.
+
+    g learns the known classes beside much else, and where they are hard to tell it may do worse
+    than f. ``labels`` are those of the items the logits are of.
+    """
+    voices = [replace(student, voice=voice) for voice in VOICES]
+    right = [
+        np.mean(s.probabilities(logits, teacher_logits)[:, :-1].argmax(1) == labels) for s in voices
+    ]
+    return voices[int(np.argmax(right))]
 
 
 def prepare_lesson(
@@ -131,11 +162,15 @@ def prepare_lesson(
     settings: StudentSettings,
     *,
     seed: int,
+    pool_unknown: np.ndarray | None = None,
 ) -> Lesson:
     """Draw D_in, label D_out as C', and look up what f says about all of it."""
     is_binary = settings.unknown == "many"
-    sample = sample_balanced if is_binary else sample_known
-    rows = sample(known.labels, k, rng(seed, "D_in"))
+    if settings.known_items == "all":
+        rows = np.arange(len(known))
+    else:
+        sample = sample_balanced if is_binary else sample_known
+        rows = sample(known.labels, k, rng(seed, "D_in"))
     label_of_unknown = 1 if is_binary else known.n_classes
     known_labels = np.zeros(len(rows), np.int64) if is_binary else known.labels[rows]
     d_in = known.inputs[rows]
@@ -146,7 +181,23 @@ def prepare_lesson(
         pool=pool,
         undecided=parts.undecided,
         pool_taught=pool_taught,
+        n_known=len(rows),
+        pool_unknown=pool_unknown if settings.seed_weight else None,
     )
+
+
+def labelled_rows(
+    lesson: Lesson, settings: StudentSettings, random: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Batches of D_in and D_out without end: shuffled together, or a quarter of each from D_out."""
+    n_unknown = len(lesson.inputs) - lesson.n_known
+    if settings.known_items == "k":
+        yield from shuffled(len(lesson.inputs), settings.labelled_batch, random)
+    of_unknown = max(1, settings.labelled_batch // 4)
+    known = shuffled(lesson.n_known, settings.labelled_batch - of_unknown, random)
+    unknown = shuffled(n_unknown, of_unknown, random)
+    for rows, more in zip(known, unknown, strict=False):
+        yield np.concatenate([rows, lesson.n_known + more])
 
 
 def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) -> Iterator[Step]:
@@ -159,7 +210,11 @@ def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) 
     labels = torch.from_numpy(lesson.labels).to(device)
     taught = torch.from_numpy(lesson.taught).to(device)
     pool_taught = torch.from_numpy(lesson.pool_taught).to(device)
-    labelled_batches = shuffled(n_labelled, settings.labelled_batch, rng(seed, "labelled batches"))
+    pool_unknown = None
+    if lesson.pool_unknown is not None:
+        told = np.append(lesson.pool_unknown, (lesson.labels == lesson.labels.max()))
+        pool_unknown = torch.from_numpy(told.astype(np.float32)).to(device)
+    labelled_batches = labelled_rows(lesson, settings, rng(seed, "labelled batches"))
     pool_batches = shuffled(
         n_undecided + joined, settings.training.batch_size, rng(seed, "unlabelled batches")
     )
@@ -177,6 +232,9 @@ def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) 
             taught[rows],
             as_tensor(unlabelled, device),
             unlabelled_taught,
+            None
+            if pool_unknown is None
+            else pool_unknown[np.append(from_pool, len(lesson.pool) + again)],
         )
 
 
@@ -190,12 +248,13 @@ def believe(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
 
 
 def student_loss(network: Network, step: Step, settings: StudentSettings, views: Views) -> Tensor:
-    """L = L_s + lambda_u L_u on one step."""
-    plain = views.weak(step.labelled) if settings.augment_labelled else step.labelled
+    """L = L_s + lambda_u L_u on one step, and what the seeds say, where they are asked."""
+    plain = (views.weak if settings.augment_labelled else views.plain)(step.labelled)
     # The supplement prints H of g(x) but KL of g(Phi(x)); Eq. 3 prints g(x) in both.
     two_views = settings.unknown == "many" and not settings.augment_labelled
-    viewed = views.weak(step.labelled) if two_views else step.labelled[:0]
-    unlabelled = views(step.unlabelled) if settings.lambda_u else step.unlabelled[:0]
+    viewed = views.weak(step.labelled) if two_views else plain[:0]
+    uses_pool = settings.lambda_u > 0 or step.unlabelled_unknown is not None
+    unlabelled = views(step.unlabelled) if uses_pool else plain[:0]
     if settings.lambda_u:
         believed = believe(network, step.unlabelled, settings.tau)
 
@@ -210,9 +269,12 @@ def student_loss(network: Network, step: Step, settings: StudentSettings, views:
     if settings.gate_unknown:
         h = losses.gate_unknown(h, g_plain, step.labels == logits.shape[1] - 1, settings.tau)
     kl = soft_loss(g_viewed if two_views else g_plain, step.labelled_taught, settings)
-    supervised = losses.supervised_loss(h, kl, alpha=settings.alpha)
+    loss = losses.supervised_loss(h, kl, alpha=settings.alpha)
+    if step.unlabelled_unknown is not None:
+        told = losses.seeds_say(g_unlabelled, step.unlabelled_unknown)
+        loss = loss + settings.seed_weight * told.mean()
     if not settings.lambda_u:
-        return supervised
+        return loss
 
     h = torch.zeros_like(believed.keep)
     kept = believed.keep.bool()
@@ -221,7 +283,7 @@ def student_loss(network: Network, step: Step, settings: StudentSettings, views:
     )
     kl = soft_loss(g_unlabelled, step.unlabelled_taught, settings)
     unsupervised = losses.unsupervised_loss(h, kl, believed.keep, alpha=settings.alpha)
-    return supervised + settings.lambda_u * unsupervised
+    return loss + settings.lambda_u * unsupervised
 
 
 def hard_loss(
@@ -248,7 +310,7 @@ def start_network(teacher: Teacher, lesson: Lesson, settings: StudentSettings) -
     """A fresh g, or (S2OSC-FN) a copy of f with a row for the unknown class added to its head."""
     n_outputs = 2 if settings.unknown == "many" else teacher.n_classes + 1
     if settings.start == "scratch":
-        network = Network(settings.network, lesson.inputs.shape[1:], n_outputs)
+        network = Network(settings.network, item_shape(lesson.inputs), n_outputs)
         network.fit_normalisation(lesson.inputs)
         return network
     network = deepcopy(teacher.network)

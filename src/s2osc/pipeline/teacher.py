@@ -10,8 +10,8 @@ from scipy.special import log_softmax, softmax
 from s2osc.errors import SettingsError
 from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.losses import cross_entropy
-from s2osc.nets.networks import Network, NetworkSettings, as_tensor
-from s2osc.nets.training import TrainSettings, in_batches, outputs, shuffled, train
+from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
+from s2osc.nets.training import TrainSettings, outputs, shuffled, train
 from s2osc.nets.views import Views
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.types import Labelled
@@ -36,6 +36,7 @@ class Sight(NamedTuple):
     logits: np.ndarray  # (n, C) float32
     entropy: np.ndarray  # (n,) u of Eq. 2
     distance: np.ndarray  # (n,) d of Eq. 2
+    embeddings: np.ndarray  # (n, d) e(x)
 
 
 def entropy(logits: np.ndarray) -> np.ndarray:
@@ -79,13 +80,10 @@ class Teacher:
         return len(self.centres)
 
     def look(self, inputs: np.ndarray) -> Sight:
-        """Logits, entropy and distance of each item; embeddings are not kept, pools are large."""
-        logits = np.empty((len(inputs), self.n_classes), np.float32)
-        distance = np.empty(len(inputs), np.float32)
-        for rows, batch_logits, embeddings in in_batches(self.network, inputs, "f looks at items"):
-            logits[rows] = batch_logits.cpu().numpy()
-            distance[rows] = distance_to_centres(embeddings.cpu().numpy(), self.centres)
-        return Sight(logits, entropy(logits), distance)
+        """Logits, entropy, distance and embedding of each item."""
+        logits, embeddings = outputs(self.network, inputs, what="f looks at items")
+        distance = distance_to_centres(embeddings, self.centres)
+        return Sight(logits, entropy(logits), distance, embeddings)
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """f(x): (n, C) probabilities of the known classes."""
@@ -102,7 +100,7 @@ def train_teacher(
 ) -> Teacher:
     """Minimise the cross-entropy over the labelled items (Eq. 1), then find the class centres."""
     with torch_seed(seed, "teacher"):
-        network = Network(settings.network, known.inputs.shape[1:], known.n_classes)
+        network = Network(settings.network, item_shape(known.inputs), known.n_classes)
     network.fit_normalisation(known.inputs)
     network.to(device)
     labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
@@ -112,8 +110,8 @@ def train_teacher(
     def loss_of(rows: np.ndarray) -> torch.Tensor:
         batch = as_tensor(known.inputs[rows], device)
         n_viewed = round(settings.augment * len(batch))
-        if n_viewed:
-            batch = torch.cat([views(batch[:n_viewed]), batch[n_viewed:]])
+        plain = views.plain(batch[n_viewed:])
+        batch = torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
         return cross_entropy(network(batch), labels[rows]).mean()
 
     train(

@@ -1,0 +1,252 @@
+"""What the seeds say about an answer: exact intervals, a test, the unknown share, thresholds.
+
+Plain functions of scores. ``pool`` and ``seeds`` are unknown scores of the pool's items and of the
+seeds; an item is called unknown where its score is *above* a threshold. ``weights`` say how many
+known items of the pool each seed stands for, relative to the others: all 1, unless the classes are
+mixed otherwise in the pool than among the labelled items (``neighbours.class_weights``).
+
+Everything rests on one assumption: a seed's score is exchangeable with that of a known item of
+the pool. For seeds of equal weight the intervals are exact then, whatever the scores are.
+"""
+
+from collections.abc import Callable
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta, hypergeom
+
+CONFIDENCE = 0.95
+SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+"""Shares of the ranking, from the top, that the test looks at."""
+FEWEST_SCANNED = 5
+FEWEST_BELOW = 0.1
+"""The unknown share is read off where at least this share of the seeds lies below."""
+
+
+class Estimate(NamedTuple):
+    """A number with its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class Tails(NamedTuple):
+    """For each threshold, falling: which share of pool and seeds lies above it."""
+
+    thresholds: np.ndarray
+    pool: np.ndarray
+    seeds: np.ndarray
+
+
+def tails(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> Tails:
+    """The shares above every threshold that separates two different scores.
+
+    >>> tails(np.array([3.0, 1.0]), np.array([2.0]), np.ones(1)).pool.tolist()
+    [0.0, 0.5, 0.5, 1.0]
+    """
+    scores = np.concatenate([pool, seeds])
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order]
+    is_last = np.append(falling[1:] != falling[:-1], True)
+    of_pool = np.concatenate([np.full(len(pool), 1 / len(pool)), np.zeros(len(seeds))])
+    of_seeds = np.concatenate([np.zeros(len(pool)), weights / weights.sum()])
+    above = [np.append(0.0, np.cumsum(share[order])[is_last]) for share in (of_pool, of_seeds)]
+    distinct = falling[is_last]
+    # Half-way between two scores, so that no rounding on the way to a file moves an item across.
+    between = np.append((distinct[:-1] + distinct[1:]) / 2, -np.inf)
+    return Tails(np.append(distinct[0], between), *above)
+
+
+def effective_number(weights: np.ndarray) -> float:
+    """How many seeds of equal weight the weighted ones are worth: (sum w)^2 / sum w^2.
+
+    >>> effective_number(np.ones(5)), effective_number(np.array([1.0, 0.0]))
+    (5.0, 1.0)
+    """
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def conformal_threshold(seeds: np.ndarray, weights: np.ndarray, false_alarm: float) -> float:
+    """The lowest threshold above which a known item falls with at most this probability.
+
+    With n seeds of equal weight: the m-th largest of them, m = floor(false_alarm (n + 1)), which a
+    further exchangeable item exceeds with probability m / (n + 1) at most. With m = 0 the seeds
+    are too few to promise so little; the largest seed is what comes nearest.
+
+    >>> conformal_threshold(np.arange(19.0), np.ones(19), 0.05)
+    18.0
+    >>> conformal_threshold(np.arange(19.0), np.ones(19), 0.1)
+    17.0
+    """
+    order = np.argsort(-seeds, kind="stable")
+    heavy = np.cumsum(weights[order])
+    # The further item weighs as much as the heaviest seed: the cautious choice.
+    allowed = false_alarm * (weights.sum() + weights.max())
+    m = int(np.searchsorted(heavy, allowed * (1 + 1e-12), side="right"))
+    return float(seeds[order[max(m, 1) - 1]])
+
+
+def smallest_promise(weights: np.ndarray) -> float:
+    """The smallest false-alarm rate so many seeds can promise: 1 / (n + 1) for equal weights."""
+    return float(weights.max() / (weights.sum() + weights.max()))
+
+
+def exact_interval(hits: int, n: int, n_pool: int) -> Estimate:
+    """A rate among the ``n_pool`` known items of the pool, from ``hits`` among ``n`` seeds.
+
+    Seeds and known items of the pool are one exchangeable set, of which the seeds are a random
+    part: all numbers of hits in the pool are kept with which so few, or so many, among the seeds
+    are not too rare (hypergeometric; each side 2.5 %). For a large pool this is the interval of
+    Clopper and Pearson.
+
+    >>> [round(x, 3) for x in exact_interval(5, 100, 10**6)]
+    [0.05, 0.016, 0.113]
+    """
+    if n == 0 or n_pool <= 0:
+        return Estimate(hits / n if n else float("nan"), 0.0, 1.0)
+    side = (1 - CONFIDENCE) / 2
+    whole = n + n_pool
+
+    def too_rare_above(in_pool: int) -> bool:  # so many hits among the seeds, with few in the pool
+        return float(hypergeom.sf(hits - 1, whole, hits + in_pool, n)) <= side
+
+    def too_rare_below(in_pool: int) -> bool:
+        return float(hypergeom.cdf(hits, whole, hits + in_pool, n)) <= side
+
+    low = _first(lambda j: not too_rare_above(j), n_pool)
+    high = _first(too_rare_below, n_pool + 1) - 1
+    return Estimate(hits / n, low / n_pool, min(high, n_pool) / n_pool)
+
+
+def _first(holds: Callable[[int], bool], end: int) -> int:
+    """The smallest number of 0 .. end at which a condition holds that then holds for good."""
+    low, high = 0, end
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Estimate:
+    """The same for seeds of different weight, by their effective number."""
+    if len(hits) == 0 or np.ptp(weights) == 0:
+        return exact_interval(int(hits.sum()), len(hits), n_pool)
+    rate = float(weights @ hits / weights.sum())
+    n = effective_number(weights)
+    # What the pool itself varies by, beside what the seeds do.
+    n = n * n_pool / (n + n_pool)
+    side = (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(side, rate * n, n - rate * n + 1)) if rate > 0 else 0.0
+    high = float(beta.ppf(1 - side, rate * n + 1, n - rate * n)) if rate < 1 else 1.0
+    return Estimate(rate, low, high)
+
+
+def anything_unknown(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> float:
+    """The p-value of "nothing in the pool is unknown", from seeds missing at the top of a ranking.
+
+    Were all known, the seeds would be a random part of the whole: their number among the top n is
+    hypergeometric. Several n are looked at, and the smallest p-value is multiplied by how many.
+
+    >>> top = anything_unknown(np.arange(100.0), np.arange(0.5, 50), np.ones(50))
+    >>> top < 1e-6
+    True
+    """
+    scores = np.concatenate([pool, seeds])
+    is_seed = np.arange(len(scores)) >= len(pool)
+    # Equal scores in random order: neither pool nor seeds may come first among them.
+    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
+    found = np.cumsum(is_seed[order] * np.append(np.ones(len(pool)), weights)[order])
+    # Weighted seeds count as their effective number does.
+    scale = weights.sum() / (weights**2).sum()
+    n_effective = weights.sum() * scale
+    sizes = sorted({ceil(share * len(scores)) for share in SCANNED})
+    sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [len(scores) // 2 or 1]
+    whole = len(pool) + round(n_effective)
+    p = [
+        hypergeom.cdf(
+            round(found[size - 1] * scale),
+            whole,
+            round(n_effective),
+            min(whole, round(size * whole / len(scores))),
+        )
+        for size in sizes
+    ]
+    return float(min(1.0, len(sizes) * min(p)))
+
+
+def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
+    """pi, the share of the pool that is unknown: 1 - pi <= (1 - pool above) / (1 - seeds above).
+
+    The bound is tightest where no unknown item lies below the threshold. The smallest of many
+    noisy ratios is too small, so two deviations are added for the estimate, and three for the low
+    end. High: two taken off at the tightest place; it is an upper end only if some threshold has
+    known items alone below it, which no one can know.
+    """
+    enough = 1 - curve.seeds >= FEWEST_BELOW
+    pool, seeds = curve.pool[enough], curve.seeds[enough]
+    ratio = (1 - pool) / (1 - seeds)
+    error = ratio * np.sqrt(
+        pool / (np.maximum(1 - pool, 1e-9) * n_pool) + seeds / ((1 - seeds) * n_seeds)
+    )
+    tightest = int(np.argmin(ratio + 2 * error))
+    value = max(0.0, 1 - float(ratio[tightest] + 2 * error[tightest]))
+    low = max(0.0, 1 - float(np.min(ratio + 3 * error)))
+    high = min(1.0, 1 - float(ratio[tightest] - 2 * error[tightest]))
+    return Estimate(value, low, max(high, value))
+
+
+def true_unknowns(curve: Tails, share: float) -> np.ndarray:
+    """The share of the pool that is unknown *and* above each threshold: p(t) - s(t) (1 - pi)."""
+    return np.clip(curve.pool - curve.seeds * (1 - share), 0.0, share)
+
+
+def estimated_f_out(curve: Tails, share: float) -> np.ndarray:
+    """2 TP / (called unknown + unknown) at each threshold, without a label of the pool."""
+    return 2 * true_unknowns(curve, share) / np.maximum(curve.pool + share, 1e-12)
+
+
+class Purity(NamedTuple):
+    """Estimated purity of the 1, 2, 3 ... most distinct items, and a lower bound of it."""
+
+    estimate: np.ndarray
+    low: np.ndarray
+
+
+def purity_of_top(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray, share: float) -> Purity:
+    """The estimated purity of the n most distinct items, for every n.
+
+    Seeds among them, each standing for (1 - pi) N / n_seeds known items of the pool; the lower
+    bound counts two deviations more, and one seed more in any case.
+    """
+    scores = np.concatenate([pool, seeds])
+    is_seed = np.arange(len(scores)) >= len(pool)
+    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
+    heavy = np.append(np.zeros(len(pool)), weights)
+    stands_for = (1 - share) * len(pool) / weights.sum()
+    n_pool = np.maximum(np.cumsum(~is_seed[order]), 1)
+    found = np.cumsum(heavy[order])
+    cautious = found + weights.mean() + 2 * np.sqrt(np.cumsum(heavy[order] ** 2))
+    low = np.clip(1 - cautious * stands_for / n_pool, 0, 1)
+    return Purity(np.clip(1 - found * stands_for / n_pool, 0, 1), low)
+
+
+def bootstrap(
+    pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray, *, n: int, random: np.random.Generator
+) -> list[Tails]:
+    """The tails of ``n`` resampled pools and sets of seeds, over one grid of thresholds."""
+    grid = np.unique(np.quantile(np.concatenate([pool, seeds]), np.linspace(0, 1, 201)))
+    in_pool = np.bincount(np.searchsorted(grid, pool), minlength=len(grid) + 1)
+    in_seeds = np.bincount(np.searchsorted(grid, seeds), weights, minlength=len(grid) + 1)
+    n_seeds = len(seeds)
+    drawn = []
+    for _ in range(n):
+        a = random.multinomial(len(pool), in_pool / in_pool.sum())
+        b = random.multinomial(n_seeds, in_seeds / in_seeds.sum())
+        above = [1 - np.cumsum(x)[: len(grid)] / x.sum() for x in (a, b)]
+        drawn.append(Tails(grid[::-1], above[0][::-1], above[1][::-1]))
+    return drawn

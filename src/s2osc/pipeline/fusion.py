@@ -1,0 +1,97 @@
+"""One unknown score out of several signs, learnt from seeds against the pool.
+
+The pool is a mixture of known and unknown items, the seeds are known. So whatever tells seeds from
+pool tells known from unknown, and the odds of "pool" rise with those of "unknown". Every item is
+scored by a model that has not seen it: given that model, seeds and known items of the pool are
+exchangeable, and the seeds' scores can be used to set thresholds.
+"""
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import rankdata
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import StratifiedKFold
+
+from s2osc.seeding import derive
+
+FEWEST_SEEDS = 150
+"""With fewer seeds there is too little to learn from, and the ranks are added up."""
+N_FOLDS, N_REPEATS = 5, 2
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Values as ranks from 0 to 1, equal ones alike.
+
+    >>> ranks(np.array([5.0, 1.0, 5.0, 9.0])).tolist()
+    [0.625, 0.25, 0.625, 1.0]
+    """
+    return rankdata(values) / len(values)
+
+
+def learn_score(
+    signs: np.ndarray, is_seed: np.ndarray, weights: np.ndarray, *, seed: int
+) -> np.ndarray:
+    """Log-odds of "pool" for each row of ``signs`` (n, m), none of which may lower it.
+
+    Boosted trees over the ranks of the signs, monotone in each: an item that is stranger in every
+    way never gets the lower score. ``weights`` are those of the rows; pool and seeds weigh the
+    same in total.
+    """
+    columns = np.stack([ranks(sign) for sign in signs.T], axis=1)
+    balance = np.where(is_seed, 1 / weights[is_seed].sum(), 1 / weights[~is_seed].sum())
+    importance = weights * balance * len(is_seed) / 2
+    score = np.zeros(len(columns))
+    for repeat in range(N_REPEATS):
+        state = derive(seed, f"fusion {repeat}") % 2**31
+        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=state)
+        for rest, part in folds.split(columns, is_seed):
+            trees = HistGradientBoostingClassifier(
+                max_iter=60,
+                learning_rate=0.08,
+                max_leaf_nodes=8,
+                min_samples_leaf=40,
+                monotonic_cst=[1] * columns.shape[1],
+                random_state=state,
+            )
+            trees.fit(columns[rest], ~is_seed[rest], sample_weight=importance[rest])
+            score[part] += trees.decision_function(columns[part]) / N_REPEATS
+    # Trees give many items the same value; the plain sum of ranks orders those.
+    return score + 1e-4 * columns.mean(axis=1)
+
+
+def sum_of_ranks(signs: np.ndarray) -> np.ndarray:
+    """The mean rank over all signs: what is left to do with few seeds."""
+    return np.mean([ranks(sign) for sign in signs.T], axis=0)
+
+
+def unknown_probability(
+    score: np.ndarray, is_seed: np.ndarray, weights: np.ndarray, share: float, *, seed: int
+) -> np.ndarray:
+    """P(unknown) of each item: 1 - (1 - pi) p_seeds(score) / p_pool(score), rising with the score.
+
+    The ratio of the two densities comes from an isotonic fit of "pool" on the score, of which
+    every item sees one that was made without it: else a seed would pull down its own value.
+    """
+    balance = np.where(is_seed, 1 / weights[is_seed].sum(), 1 / weights[~is_seed].sum())
+    importance, is_pool = weights * balance, (~is_seed).astype(float)
+    q = np.empty(len(score))
+    n_folds = min(N_FOLDS, int(is_seed.sum()), int((~is_seed).sum()))
+    if n_folds < 2:
+        return np.full(len(score), share)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=derive(seed, "isotonic") % 2**31)
+    for rest, part in folds.split(score, is_seed):
+        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        fitted.fit(score[rest], is_pool[rest], sample_weight=importance[rest])
+        q[part] = fitted.predict(score[part])
+    ratio = (1 - q) / np.maximum(q, 1e-6)
+    return np.clip(1 - (1 - share) * ratio, 0.0, 1.0)
+
+
+def squash(score: np.ndarray | float) -> np.ndarray:
+    """A score of any size between 0 and 1, its order kept, so far as numbers can tell.
+
+    >>> squash(np.array([-1.0, 0.0, 1.0])).round(2).tolist()
+    [0.27, 0.5, 0.73]
+    """
+    return expit(score)

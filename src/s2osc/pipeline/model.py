@@ -1,0 +1,91 @@
+"""What a fit leaves: models that answer for new items, with all they need for it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from s2osc.nets.networks import one_vector
+from s2osc.pipeline.clusters import Grouping, GroupingSpace
+from s2osc.pipeline.filtering import FilterSettings, Units, distinctness
+from s2osc.pipeline.student import Student
+from s2osc.pipeline.teacher import Teacher
+from s2osc.types import UNKNOWN, Answer, Predictions
+
+
+@dataclass(frozen=True, eq=False)
+class OpenSetModel:
+    """f, g and the groups of unknown items: a Recogniser that can be kept and used again."""
+
+    teacher: Teacher
+    student: Student
+    space: GroupingSpace
+    grouping: Grouping
+    filtering: FilterSettings
+    unit: Units
+    threshold: float | None = None  # on the log-odds of g, from the seeds; None: g's largest output
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        return self.answer(inputs)
+
+    def probabilities(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, C + 1): each known class, then unknown."""
+        taught = self.teacher.look(inputs).logits
+        return self.student.probabilities(self.student.look(inputs).logits, taught)
+
+    def answer(self, inputs: np.ndarray) -> Answer:
+        """Everything about each item. None is filtered: that is a matter of the pool of the fit."""
+        sight = self.teacher.look(inputs)
+        logits = self.student.look(inputs).logits
+        p = self.student.probabilities(logits, sight.logits)
+        unknown = self.says_unknown(logits)
+        known_class = p[:, :-1].argmax(1)
+        groups = np.full(len(p), -1)
+        if unknown.any():
+            groups[unknown] = self.groups_of(inputs[unknown], sight.embeddings[unknown])
+        return Answer(
+            labels=np.where(unknown, UNKNOWN, known_class),
+            unknown_score=p[:, -1],
+            confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), known_class]),
+            groups=groups,
+            distinctness=distinctness(sight, self.unit, self.filtering),
+            filtered=np.zeros(len(p), bool),
+        )
+
+    def says_unknown(self, logits: np.ndarray) -> np.ndarray:
+        """Above the threshold of the seeds; without seeds, where g's largest output is C'."""
+        if self.threshold is None:
+            return self.student.says_unknown(logits)
+        return self.student.log_odds(logits) > self.threshold
+
+    def groups_of(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
+        """The group each item is nearest to, by its inputs and f's embedding of it."""
+        return self.grouping.assign(self.space.transform(one_vector(inputs), embeddings))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOnlyModel:
+    """f alone, where there was no pool, or nothing unknown in it: nothing is called unknown."""
+
+    teacher: Teacher
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        return self.answer(inputs)
+
+    def answer(self, inputs: np.ndarray) -> Answer:
+        """The most probable known class; the score is the entropy of f over its largest value."""
+        sight = self.teacher.look(inputs)
+        p = softmax(sight.logits, axis=1)
+        n, n_classes = p.shape
+        return Answer(
+            labels=p.argmax(1),
+            unknown_score=sight.entropy / np.log(n_classes),
+            confidence=p.max(1),
+            groups=np.full(n, -1),
+            distinctness=sight.entropy + sight.distance,
+            filtered=np.zeros(n, bool),
+        )
+
+    def probabilities(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, C + 1): each known class, then unknown, which is never."""
+        return np.pad(self.teacher.probabilities(inputs), ((0, 0), (0, 1)))

@@ -1,0 +1,59 @@
+"""Seeds: labelled known items held back from f's training and dropped, unlabelled, into the pool.
+
+They go through every step exactly as the pool's items do, so that what happens to them measures
+what happens to the pool's known items. The one assumption is that the known items of the pool are
+exchangeable with the seeds; ``neighbours.class_weights`` handles classes that are rarer or more
+frequent in the pool than among the labelled items.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from s2osc.errors import SettingsError
+
+ENOUGH = 60
+"""Seeds a small labelled set gives at least, if a third of each class is as many."""
+
+
+@dataclass(frozen=True)
+class SeedSettings:
+    """How many labelled items of each class are held back; none is the paper's method."""
+
+    share: float = 0.0
+    per_class: int = 300  # at most
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 0.5:
+            raise SettingsError(f"seeds.share is {self.share}; give a share from 0 to 0.5")
+        if self.per_class < 1:
+            raise SettingsError(f"seeds.per_class is {self.per_class}; give a number from 1")
+
+
+def n_seeds(class_sizes: np.ndarray, settings: SeedSettings) -> np.ndarray:
+    """Seeds of each class: a share, at most so many, and of small classes up to a third.
+
+    >>> n_seeds(np.array([4000, 400, 30, 2]), SeedSettings(share=0.15)).tolist()
+    [300, 60, 10, 0]
+    """
+    if not settings.share:
+        return np.zeros_like(class_sizes)
+    wanted = (settings.share * class_sizes).astype(int)
+    enough = -(-ENOUGH // len(class_sizes))
+    return np.minimum(settings.per_class, np.maximum(wanted, np.minimum(enough, class_sizes // 3)))
+
+
+def hold_back(
+    labels: np.ndarray, settings: SeedSettings, random: np.random.Generator
+) -> np.ndarray:
+    """Row numbers of the seeds, sorted: some of each class, drawn at random.
+
+    >>> hold_back(np.zeros(100, int), SeedSettings(share=0.1), np.random.default_rng(0)).size
+    33
+    """
+    n_of_class = n_seeds(np.bincount(labels), settings)
+    chosen = [
+        random.choice(np.flatnonzero(labels == c), n, replace=False)
+        for c, n in enumerate(n_of_class)
+    ]
+    return np.sort(np.concatenate(chosen)).astype(int)

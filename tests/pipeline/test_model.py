@@ -1,0 +1,134 @@
+"""Models that answer for new items: how what f and g saw becomes an answer."""
+
+from dataclasses import dataclass, field
+from math import log
+
+import numpy as np
+import pytest
+
+from s2osc.nets.training import Outputs
+from s2osc.pipeline.clusters import Grouping, GroupingSpace
+from s2osc.pipeline.filtering import FilterSettings, Units
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.student import Student
+from s2osc.pipeline.teacher import Sight, Teacher
+from s2osc.types import UNKNOWN
+
+# The inputs of these models are single numbers, which the space of the groups takes as they are.
+SPACE = GroupingSpace(np.zeros(1), np.eye(1), np.zeros(2), np.zeros((2, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Remembering(Teacher):
+    """An f that saw what it is told it saw."""
+
+    sight: Sight = field(kw_only=True)
+
+    def look(self, inputs):
+        return self.sight
+
+
+@dataclass(frozen=True, eq=False)
+class Answering(Student):
+    logits: np.ndarray = field(kw_only=True)
+
+    def look(self, inputs):
+        return Outputs(self.logits, np.zeros((len(self.logits), 2)))
+
+
+def make_teacher(taught, entropy=0.0, distance=0.0):
+    n = len(taught)
+    taught = np.array(taught)
+    sight = Sight(
+        taught, np.broadcast_to(entropy, n), np.broadcast_to(distance, n), np.zeros((n, 2))
+    )
+    return Remembering(None, np.zeros((taught.shape[1], 2)), sight=sight)
+
+
+def answer(logits, taught, *, unknown="one", vote=False, inputs=None, threshold=None, **sight):
+    """The answer of a model whose f and g gave these logits; groups lie around 0 and 10."""
+    n = len(logits)
+    groups = np.repeat([0, 1], 3)
+    grouping = Grouping(10.0 * groups[:, None], groups, np.ones(2), np.ones(2), 2, 2)
+    model = OpenSetModel(
+        make_teacher(taught, **sight),
+        Answering(None, unknown, vote, logits=np.array(logits)),
+        SPACE,
+        grouping,
+        FilterSettings(),
+        Units(0.5, 10.0),
+        threshold,
+    )
+    inputs = np.zeros(n) if inputs is None else np.array(inputs)
+    return model.answer(inputs.astype(np.float32)[:, None])
+
+
+EVEN = [[0.0, 0.0]]
+
+
+def test_the_answer_is_combined_from_what_f_and_g_saw():
+    logits = [[log(3), 0.0, 0.0], [0.0, 0.0, log(8)]]
+    entropy, distance = np.array([0.5, 1.0]), np.array([10.0, 30.0])
+    found = answer(logits, EVEN * 2, inputs=[9, 9], entropy=entropy, distance=distance)
+    assert found.labels.tolist() == [0, UNKNOWN]
+    assert found.groups.tolist() == [-1, 1]
+    np.testing.assert_allclose(found.confidence, [0.6, 0.8])
+    np.testing.assert_allclose(found.unknown_score, [0.2, 0.8])
+    np.testing.assert_allclose(found.distinctness, [0.5 / 0.5 + 10 / 10, 1 / 0.5 + 30 / 10])
+    assert not found.filtered.any()
+
+
+def test_by_vote_f_may_overrule_g_on_which_known_class_it_is():
+    found = answer([[log(2), 0.0, 0.0]], [[0.0, log(10)]], vote=True)
+    assert found.labels.tolist() == [1]  # 2 * 1 against 1 * 10
+    np.testing.assert_allclose(found.confidence, [0.75 * 10 / 12])
+
+
+def test_in_the_binary_variant_f_names_the_known_class():
+    found = answer([[log(4), 0.0], [0.0, log(4)]], [[0.0, log(3)]] * 2, unknown="many")
+    assert found.labels.tolist() == [1, UNKNOWN]
+    np.testing.assert_allclose(found.confidence, [0.8 * 0.75, 0.8])
+
+
+def test_an_unknown_item_joins_the_group_it_is_nearest_to():
+    found = answer([[0.0, 0.0, 5.0]] * 3, EVEN * 3, inputs=[1, 8, 2])
+    assert found.groups.tolist() == [0, 1, 0]
+
+
+def test_without_a_threshold_the_largest_output_of_g_decides():
+    # C' has the largest output but less than half of the probability.
+    found = answer([[0.0, 0.0, log(1.5)]], EVEN)
+    assert found.labels.tolist() == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "unknown"),
+    [(-np.inf, [True, True]), (0.0, [False, True]), (2.0, [False, False]), (np.inf, [False] * 2)],
+)
+def test_a_threshold_is_one_on_the_log_odds_of_g(threshold, unknown):
+    # odds of C': log(1.5 / 2) < 0 and log(8 / 2) = 1.39
+    found = answer([[0.0, 0.0, log(1.5)], [0.0, 0.0, log(8)]], EVEN * 2, threshold=threshold)
+    assert found.is_unknown.tolist() == unknown
+    assert (found.groups >= 0).tolist() == unknown
+
+
+def test_no_items_have_no_answer():
+    found = answer(np.zeros((0, 3)), np.zeros((0, 2)))
+    assert found.labels.shape == found.groups.shape == (0,)
+
+
+# f alone
+
+
+def test_f_alone_names_a_known_class_and_never_calls_anything_unknown():
+    taught = [[log(3), 0.0], [0.0, log(9)]]
+    entropy = np.array([log(2), 0.0])
+    model = KnownOnlyModel(make_teacher(taught, entropy, np.array([1.0, 2.0])))
+    found = model.answer(np.zeros((2, 1), np.float32))
+    assert found.labels.tolist() == [0, 1]
+    assert found.groups.tolist() == [-1, -1]
+    np.testing.assert_allclose(found.confidence, [0.75, 0.9])
+    np.testing.assert_allclose(found.unknown_score, [1.0, 0.0])
+    np.testing.assert_allclose(found.distinctness, [log(2) + 1, 2.0])
+    p = model.probabilities(np.zeros((2, 1), np.float32))
+    np.testing.assert_allclose(p, [[0.75, 0.25, 0.0], [0.1, 0.9, 0.0]])
