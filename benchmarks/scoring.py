@@ -31,7 +31,7 @@ import torch
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import SCORING_BATCH
 from s2osc.pipeline.filtering import FilterSettings, distinctness, units
-from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.presets import PLAIN
 from s2osc.pipeline.teacher import Teacher
 
 AT_MOST_RATIO = 1.1
@@ -64,7 +64,7 @@ class Memory(NamedTuple):
 
 def new_teacher(item_shape: tuple[int, ...]) -> Teacher:
     """An f of the fast preset: what it costs does not depend on what it has learnt."""
-    network = Network(FAST.teacher.network, item_shape, N_CLASSES).eval()
+    network = Network(PLAIN.teacher.network, item_shape, N_CLASSES).eval()
     random = np.random.default_rng(0)
     centres = random.random((N_CLASSES, network.head.in_features), dtype=np.float32)
     return Teacher(network, centres)

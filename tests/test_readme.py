@@ -22,10 +22,11 @@ def blocks(language: str) -> list[str]:
 def test_the_python_example_tells_known_from_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = blocks("python")
     exec(compile(example, "README.md", "exec"), {})
-    labels, share_right, groups = capsys.readouterr().out.strip().splitlines()
+    labels, share_right, groups, audit = capsys.readouterr().out.strip().splitlines()
     assert "-1" in labels
     assert float(share_right) > 0.9
     assert groups.endswith("groups of unknown items")
+    assert audit.startswith("{'estimate': ")
 
 
 def test_the_commands_classify_a_folder_and_predict_for_another(

@@ -14,6 +14,7 @@ from s2osc.staging import (
     check_target,
     staged_file,
     staged_folder,
+    staged_update,
 )
 
 EARLIER = {name: f"earlier {name}" for name in RESULTS}
@@ -103,6 +104,38 @@ def test_a_failure_while_results_are_exchanged_brings_the_earlier_ones_back(
 
     with pytest.raises(OutputError, match="Input/output error; nothing was kept"):
         replace_results()
+    assert snapshot(tmp_path) == before
+
+
+def test_an_update_replaces_its_own_files_and_leaves_all_others(tmp_path):
+    out = write(tmp_path / "out", EARLIER | FOREIGN)
+    new = {"summary.json": "new", "model/model.json": "new"}
+    with staged_update(out) as stage:
+        write(stage, new)
+        assert texts(out).items() >= EARLIER.items()
+    assert texts(out) == EARLIER | FOREIGN | new
+
+
+@pytest.mark.parametrize("n_moves", range(4))
+def test_a_failure_while_an_update_is_exchanged_brings_the_earlier_files_back(
+    tmp_path, monkeypatch, n_moves
+):
+    out = write(tmp_path / "out", EARLIER | FOREIGN)
+    before, rename, moved = snapshot(tmp_path), Path.rename, []
+
+    def fail_once(path: Path, target: Path) -> Path:
+        moved.append(path)
+        if len(moved) == n_moves + 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    def update() -> None:
+        with staged_update(out) as stage:
+            write(stage, {"summary.json": "new", "model/model.json": "new"})
+            monkeypatch.setattr(Path, "rename", fail_once)
+
+    with pytest.raises(OutputError, match="Input/output error; nothing was kept"):
+        update()
     assert snapshot(tmp_path) == before
 
 

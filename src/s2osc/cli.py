@@ -7,6 +7,7 @@ import argparse
 import io
 import os
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from s2osc.errors import S2OSCError, SettingsError
 from s2osc.version import __version__
 
 if TYPE_CHECKING:
-    from s2osc.jobs import Finding, Run
+    from s2osc.jobs import Run
 
 EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 
@@ -52,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_classify(commands)
     _add_predict(commands)
+    _add_decide(commands)
     _add_demo(commands)
     _add_settings(commands)
     _add_data(commands)
@@ -84,6 +86,15 @@ def _add_classify(commands: Any) -> None:
     parser.add_argument(
         "--side", type=int, help="bring images to squares of this many pixels (default: chosen)"
     )
+    parser.add_argument(
+        "--backbone",
+        default="auto",
+        metavar="auto|scratch|NAME",
+        help="the pretrained network that images go through first: efficientnet-lite0 or the name "
+        "of one in timm or on the Hugging Face hub; scratch for none. auto (the default) takes "
+        "efficientnet-lite0 for images of more than 40 pixels a side. Features are kept in "
+        "$S2OSC_CACHE or ~/.cache/s2osc/features",
+    )
     _add_reading(parser)
     _add_run(parser)
 
@@ -100,6 +111,22 @@ def _add_predict(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     _add_reading(parser)
+
+
+def _add_decide(commands: Any) -> None:
+    parser = commands.add_parser(
+        "decide",
+        help="decide the pool of earlier results anew, for another operating point",
+        description="Rewrite predictions, summary and page of a result folder for another "
+        "false-alarm rate, in about a second: nothing is trained. What is not given stays as it "
+        "was decided last.",
+    )
+    parser.set_defaults(command=decide)
+    parser.add_argument("--out", type=Path, required=True, help="a folder that classify wrote")
+    _add_decision(parser)
+    parser.add_argument(
+        "--no-unsure", dest="unsure", action="store_false", help="leave no item open"
+    )
 
 
 def _add_demo(commands: Any) -> None:
@@ -135,8 +162,8 @@ def _add_bench(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     running = actions.add_parser("run", help="run what is not yet recorded; can be interrupted")
     running.set_defaults(command=run_bench)
-    running.add_argument("experiment", help="released, single or variants")
-    running.add_argument("--data", default="mnist,fashion_mnist", help="names, comma-separated")
+    running.add_argument("experiment", help="`s2osc bench report` names those there are")
+    running.add_argument("--data", help="names, comma-separated (default: the experiment's own)")
     running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
     reporting = actions.add_parser("report", help="print the tables of recorded experiments")
     reporting.set_defaults(command=report_bench)
@@ -164,13 +191,38 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--preset", default="auto", help="fast, paper, or auto: fast on a CPU, paper on a GPU"
+        "--preset",
+        default="auto",
+        metavar="auto|fast|heads|large|plain|paper",
+        help="where hyper-parameters start from. auto (the default): heads for vectors and for "
+        "photos through a backbone, large for images on a GPU, fast for images elsewhere. plain "
+        "and paper have no seeds: the paper's method with compact networks, and with its own",
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    parser.add_argument("--k", help="items taken as distinct unknowns (default: 300, or what fits)")
+    _add_decision(parser)
+    parser.add_argument(
+        "--seeds",
+        metavar="SHARE",
+        help="share of the labelled items that is held back and hidden in the pool, to measure "
+        "the answer by (default: 0.15; none with the presets plain and paper)",
+    )
+    parser.add_argument(
+        "--filter",
+        metavar="seeds|paper",
+        help="how the most distinct items are found: by every sign, weighed by the seeds, or by "
+        "the paper's formula (default: the preset's)",
+    )
+    parser.add_argument(
+        "--k",
+        metavar="auto|N",
+        help="items taken as distinct unknowns (default: auto, as many as the seeds find pure, or "
+        "300 without seeds)",
+    )
     parser.add_argument("--unknown", choices=("one", "many"), help="one or several unknown classes")
-    parser.add_argument("--groups", help="number of groups of unknown items (default: chosen)")
+    parser.add_argument(
+        "--groups", metavar="auto|N", help="number of groups of unknown items (default: auto)"
+    )
     parser.add_argument(
         "--flip",
         choices=("auto", "true", "false"),
@@ -185,16 +237,42 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_decision(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--false-alarm",
+        metavar="RATE",
+        help="at most this share of known items may be called unknown (default: 0.05)",
+    )
+    parser.add_argument(
+        "--aim",
+        metavar="balance|recall",
+        help="within that limit, weigh alarms against items missed, or find as many unknown items "
+        "as it allows (default: balance)",
+    )
+    parser.add_argument(
+        "--unsure", action="store_true", default=None, help="call close calls unsure"
+    )
+
+
+def _decision_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of the decision that were given."""
+    given = {name: getattr(options, name) for name in ("false_alarm", "aim", "unsure")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _run_of(options: argparse.Namespace) -> "Run":
     from s2osc.jobs import Run
 
     changes = {
+        "seeds.share": options.seeds,
+        "filtering.by": options.filter,
         "filtering.k": options.k,
         "student.unknown": options.unknown,
         "clusters.n_groups": options.groups,
         "augmentation.flip": options.flip,
     }
     changes = {name: value for name, value in changes.items() if value is not None}
+    changes |= {f"decision.{name}": value for name, value in _decision_of(options).items()}
     for setting in options.set:
         name, equals, value = setting.partition("=")
         if not equals:
@@ -215,10 +293,11 @@ def classify(options: argparse.Namespace) -> None:
             options.out,
             run,
             side=options.side,
+            backbone=options.backbone,
             max_megapixels=options.max_megapixels,
             force=options.force,
         )
-    _show_finding(finding, options.out)
+    _show(finding.summary, options.out, seconds=sum(finding.summary["seconds"].values()))
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -228,7 +307,15 @@ def demo(options: argparse.Namespace) -> None:
     run = _run_of(options)
     with shown():
         finding = run_demo(options.out, run, force=options.force)
-    _show_finding(finding, options.out)
+    _show(finding.summary, options.out, seconds=sum(finding.summary["seconds"].values()))
+
+
+def decide(options: argparse.Namespace) -> None:
+    from s2osc.redecide import redecide
+
+    started = time.perf_counter()
+    summary = redecide(options.out, _decision_of(options))
+    _show(summary, options.out, seconds=time.perf_counter() - started)
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -255,9 +342,12 @@ def list_settings(options: argparse.Namespace) -> None:
     from s2osc.pipeline.settings import flatten
 
     plan = make_plan(_run_of(options))
-    print(f"preset {plan.preset}")
-    for name, value in flatten(plan.method).items():
+    preset, method = plan.for_images
+    print(f"preset {preset}")
+    for name, value in flatten(method).items():
         print(f"  {name:<34} {value}")
+    if plan.for_vectors.preset != preset:
+        print(f"for images; vectors take --preset {plan.for_vectors.preset}")
 
 
 def list_data(options: argparse.Namespace) -> None:
@@ -284,7 +374,7 @@ def run_bench(options: argparse.Namespace) -> None:
     with shown():
         run_experiment(
             options.experiment,
-            options.data.split(","),
+            options.data.split(",") if options.data else None,
             range(options.partitions),
             options.results,
             folder=options.folder,
@@ -301,17 +391,18 @@ def report_bench(options: argparse.Namespace) -> None:
         print("\n\n".join(tables.values()))
 
 
-def _show_finding(finding: "Finding", out: Path) -> None:
-    """A small table of what was found, and where everything lies."""
+def _show(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
+    """The audit's sentence, a small table of what was found, and where everything lies."""
     from rich.console import Console
     from rich.table import Table
 
     # Names of classes and folders are shown as they are, and never broken over lines.
     console = Console(markup=False, emoji=False, highlight=False)
     say = partial(console.print, soft_wrap=True)
-    counts, summary = finding.summary["counts"], finding.summary
-    for warning in summary["warnings"]:
-        say(f"Note: {warning}", style="yellow")
+    counts, audit = summary["counts"], summary["audit"]
+    if audit:
+        say(audit["sentence"], style="bold")
+        say(audit["test"]["verdict"])
     table = Table(title=f"{summary['items']['pool']:,} items in the pool")
     table.add_column("answer")
     table.add_column("items", justify="right")
@@ -319,18 +410,24 @@ def _show_finding(finding: "Finding", out: Path) -> None:
         table.add_row(name, f"{count:,}")
     for group, count in counts["groups"].items():
         table.add_row(f"unknown, group {group}", f"{count:,}", style="bold")
+    if counts["unsure"]:
+        table.add_row("unsure", f"{counts['unsure']:,}", style="italic")
     console.print(table)
+    for warning in summary["warnings"]:
+        say(f"Note: {warning}", style="yellow")
     if "metrics" in summary:
         figures = summary["metrics"]
         told = [
             f"{name} {figures[name]:.3f}" for name in ("accuracy", "f1", "f_out") if name in figures
         ]
         say(f"Against the truth the pool came with: {', '.join(told)}")
-    say(f"Took {sum(summary['seconds'].values()):.0f} s. In {out}:")
+    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
     for name, what in (
         ("report.html", "the page to look at"),
         ("predictions.csv", "one row per item (also predictions.parquet)"),
-        ("summary.json", "counts, settings, seconds, metrics"),
+        ("summary.json", "counts, audit, settings, seconds, metrics"),
         ("model/", "for `s2osc predict`"),
     ):
         say(f"  {name:<18} {what}")
+    if audit:
+        say(f"  {'scores.parquet':<18} for `s2osc decide --out {out} --false-alarm RATE`")

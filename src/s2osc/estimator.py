@@ -13,16 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.method import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import save_model
+from s2osc.pipeline.wording import tell
 from s2osc.progress import shown
-from s2osc.types import IMAGE_NDIMS, UNKNOWN, Labelled, check_inputs
+from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
 POOL = -1
 """Marks a row of the pool among numeric labels, and an unknown item in the answer."""
-POOL_TEXT, UNKNOWN_TEXT = "", "unknown"
+POOL_TEXT, UNKNOWN_TEXT, UNSURE_TEXT = "", "unknown", "unsure"
 """The same among string labels: a row of the pool is empty, an unknown item is called so."""
+AUTO = "auto"
 MISSING = ("None", "nan", "<NA>")
 """How None, NaN and the NA of data frames print: they are empty, too."""
 
@@ -37,16 +39,32 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    preset : "auto", "fast" or "paper"
-        Where the hyper-parameters start from; "auto" is "fast" on a CPU, "paper" on a GPU.
+    preset : "auto", "fast", "heads", "large", "plain" or "paper"
+        Where the hyper-parameters start from; "auto" is "heads" for vectors, "large" for images
+        on a GPU, "fast" for images elsewhere. "plain" and "paper" are the paper's method, without
+        seeds.
+    seeds : float or "auto"
+        Share of the labelled rows that is held back and hidden in the pool, to set the threshold
+        and to measure the answer by; "auto" is the preset's.
+    false_alarm : float
+        At most this share of known items may be called unknown. This, ``aim`` and ``unsure`` are
+        matters of the seeds: the presets "plain" and "paper" do not look at them.
+    aim : "balance" or "recall"
+        Within that limit, weigh false alarms against items missed, or find as many unknown items
+        as it allows.
+    unsure : bool
+        Leave close calls open: ``transduction_`` then holds -2 (or "unsure") for them.
+    filter : "seeds", "paper" or "auto"
+        How the most distinct items are found: by every sign, weighed by the seeds, or by the
+        paper's formula; "auto" is the preset's.
     unknown : "one" or "many"
         The student learns the known classes and one unknown one; or, for several unknown
         classes, known against unknown, and the teacher sub-divides the known.
-    k : int or None
-        Items taken as distinct unknowns, and labelled items of each class the student sees;
-        None is 300, or as many as a small pool allows.
-    n_groups : int or None
-        Groups among the unknown items; None chooses.
+    k : int, "auto" or None
+        Items taken as distinct unknowns; "auto" and None are as many as the seeds find pure or,
+        without seeds, 300 or as many as a small pool allows.
+    n_groups : int, "auto" or None
+        Groups among the unknown items; "auto" and None estimate their number.
     flip : bool or None
         Whether a mirrored image still means the same; None says so of colour images only.
     settings : mapping or None
@@ -63,6 +81,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         item where there was a pool. Columns of ``predict_proba`` follow it.
     known_classes_ : the known classes, sorted.
     transduction_ : (n,) label of every row of ``X``, ``-1`` (or "unknown") where it is unknown.
+    audit_ : what the seeds say about the answer, as in ``summary.json``: a sentence, rates with
+        their intervals, the operating curve. None without seeds, or without a pool.
     groups_ : (n,) group of every unknown row from 0, -1 elsewhere.
     model_ : the fitted model.
 
@@ -78,8 +98,13 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         *,
         preset: str = "auto",
         unknown: str = "one",
-        k: int | None = None,
-        n_groups: int | None = None,
+        seeds: float | str = AUTO,
+        false_alarm: float = 0.05,
+        aim: str = "balance",
+        unsure: bool = False,
+        filter: str = AUTO,
+        k: int | str | None = AUTO,
+        n_groups: int | str | None = AUTO,
         flip: bool | None = None,
         settings: Mapping[str, Any] | None = None,
         random_state: Any = 0,
@@ -88,6 +113,11 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.preset = preset
         self.unknown = unknown
+        self.seeds = seeds
+        self.false_alarm = false_alarm
+        self.aim = aim
+        self.unsure = unsure
+        self.filter = filter
         self.k = k
         self.n_groups = n_groups
         self.flip = flip
@@ -111,24 +141,30 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         in_pool = y == (POOL_TEXT if y.dtype.kind in "UO" else POOL)
         self.known_classes_, labels = np.unique(y[~in_pool], return_inverse=True)
         _check_classes(self.known_classes_.tolist(), np.bincount(labels), len(y))
+        if self.unsure:
+            _check_free(self.known_classes_.tolist(), self._marks()[UNSURE])
 
         device = resolve_device(self.device)
-        method = build_method(choose_preset(self.preset, device), self._changes())
+        preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
+        method = build_method(preset, self._changes())
         seed = self._seed()
         known = Labelled(X[~in_pool], labels)
         self.groups_ = np.full(len(y), -1)
+        self.audit_: dict[str, Any] | None = None
         self.model_: OpenSetModel | KnownOnlyModel
         with shown() if self.verbose else nullcontext():
             if in_pool.any():
                 solution = method.fit(known, X[in_pool], seed=seed, device=device)
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
+                if solution.trust:
+                    self.audit_ = tell(solution.trust.audit, self._class_names())
             else:
                 self.model_ = method.fit_known_only(known, seed=seed, device=device)
         self.classes_ = self.known_classes_
         self.transduction_ = y.copy()
         if in_pool.any():
-            self.classes_ = np.unique(np.append(self.known_classes_, [self._unknown_mark()]))
+            self.classes_ = np.unique(np.append(self.known_classes_, [self._marks()[UNKNOWN]]))
             self.transduction_ = self.transduction_.astype(self.classes_.dtype)
             self.transduction_[in_pool] = self._names(solution.answer.labels)
         return self
@@ -141,14 +177,16 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """One column per entry of ``classes_``.
 
-        An item that is probably known, but of no class in particular, may have its largest
-        probability in the unknown column: ``predict`` weighs known against unknown first.
+        Its largest entry need not be what ``predict`` says, which holds the odds of unknown
+        against the threshold that the seeds set or, without seeds, weighs known against unknown
+        before it names a class.
         """
         inputs = self._check(X)
         p = self.model_.probabilities(inputs)
         if len(self.classes_) == len(self.known_classes_):
             return p[:, :-1]
-        columns = np.append(self.known_classes_.astype(self.classes_.dtype), [self._unknown_mark()])
+        marked = [self._marks()[UNKNOWN]]
+        columns = np.append(self.known_classes_.astype(self.classes_.dtype), marked)
         return p[:, np.argsort(columns, kind="stable")]
 
     def unknown_score(self, X: Any) -> np.ndarray:
@@ -159,9 +197,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder that ``s2osc predict --model`` reads."""
         check_is_fitted(self)
-        if not isinstance(self.model_, OpenSetModel):
-            raise SettingsError("a model fitted without a pool has no student; fit it with one")
-        save_model(Path(folder), self.model_, tuple(str(name) for name in self.known_classes_))
+        save_model(Path(folder), self.model_, self._class_names())
 
     def _changes(self) -> dict[str, Any]:
         named = {
@@ -169,8 +205,16 @@ class S2OSC(ClassifierMixin, BaseEstimator):
             "filtering.k": self.k,
             "clusters.n_groups": self.n_groups,
             "augmentation.flip": self.flip,
+            "decision.false_alarm": self.false_alarm,
+            "decision.aim": self.aim,
+            "decision.unsure": self.unsure,
         }
+        of_preset = {"seeds.share": self.seeds, "filtering.by": self.filter}
+        named |= {name: value for name, value in of_preset.items() if value not in (AUTO, None)}
         return named | dict(self.settings or {})
+
+    def _class_names(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.known_classes_)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -196,13 +240,17 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=None, allow_nd=True, ensure_all_finite=False, reset=False)
         return _as_inputs(X)
 
-    def _unknown_mark(self) -> Any:
-        return UNKNOWN_TEXT if self.known_classes_.dtype.kind in "UO" else POOL
+    def _marks(self) -> dict[int, Any]:
+        """What an unknown and an unsure item are called among these classes."""
+        if self.known_classes_.dtype.kind in "UO":
+            return {UNKNOWN: UNKNOWN_TEXT, UNSURE: UNSURE_TEXT}
+        return {UNKNOWN: POOL, UNSURE: UNSURE}
 
     def _names(self, labels: np.ndarray) -> np.ndarray:
-        names = self.known_classes_.astype(self.classes_.dtype)[labels]
-        if (labels == UNKNOWN).any():
-            names[labels == UNKNOWN] = self._unknown_mark()
+        names = self.known_classes_.astype(self.classes_.dtype)[np.maximum(labels, 0)]
+        for label, mark in self._marks().items():
+            if (labels == label).any():
+                names[labels == label] = mark
         return names
 
 
@@ -243,11 +291,16 @@ def _check_classes(classes: list[Any], sizes: np.ndarray, n_rows: int) -> None:
             f"y holds {found} beside the pool (n_samples = {n_rows}); "
             "label rows of at least two classes"
         )
-    if UNKNOWN_TEXT in classes:
-        raise DataError(
-            f"a class is called {UNKNOWN_TEXT!r}, which is the answer for unknown items; rename it"
-        )
+    _check_free(classes, UNKNOWN_TEXT)
     if sizes.min() < 2:
         raise DataError(
             f"class {classes[sizes.argmin()]!r} has one labelled row; give at least two of each"
+        )
+
+
+def _check_free(classes: list[Any], mark: Any) -> None:
+    if mark in classes:
+        what = "unknown" if mark == UNKNOWN_TEXT else "unsure"
+        raise DataError(
+            f"a class is called {mark!r}, which is the answer for {what} items; rename it"
         )

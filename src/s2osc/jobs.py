@@ -1,43 +1,71 @@
 """The main jobs from files to files: classify a pool, predict with a saved model, the demo."""
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-
-from s2osc.bench.metrics import evaluate, matched_accuracy
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
     MAX_MEGAPIXELS,
     Items,
+    Opened,
     Skipped,
     encode_labels,
+    open_known_and_pool,
     read_items,
-    read_known_and_pool,
 )
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.method import OpenSetModel, S2OSCMethod, Solution
+from s2osc.photos import (
+    ADVICE,
+    AUTO,
+    Eye,
+    are_photos,
+    eye_of,
+    is_installed,
+    largest_side,
+    make_eye,
+    named_backbone,
+)
+from s2osc.pipeline.fusion import squash
+from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.settings import flatten
 from s2osc.pipeline.storage import load_model, save_model
+from s2osc.pipeline.wording import cautions, tell
 from s2osc.progress import Stopwatch
+from s2osc.report.drawing import save_drawing
 from s2osc.report.page import ReportInputs, write_report
+from s2osc.results import (
+    DRAWING,
+    MODEL,
+    REPORT,
+    TABLE_WRITERS,
+    Measured,
+    Nearest,
+    count_labels,
+    judge,
+    write_measured,
+    write_skipped,
+    write_summary,
+    write_table,
+    write_tables,
+)
 from s2osc.staging import check_file_target, check_target, staged_file, staged_folder
-from s2osc.types import UNKNOWN, Answer, Labelled
+from s2osc.types import Answer, Labelled
 from s2osc.version import versions
 
 DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
+NEED_SEEDS = ("decision.false_alarm", "decision.aim", "decision.unsure")
+IMAGE_PRESETS = ("fast", "large", "plain", "paper")
+"""Presets that are about networks for images: who names one wants those, not a backbone."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +83,20 @@ class Run:
             raise SettingsError(f"the seed is {self.seed}; give a whole number from 0")
 
 
+class Recipe(NamedTuple):
+    """A method and where its hyper-parameters started from."""
+
+    preset: str
+    method: S2OSCMethod
+
+
 class Plan(NamedTuple):
-    """What a run comes to on this machine."""
+    """What a run comes to on this machine, whatever kind its items turn out to be."""
 
     run: Run
     device: str
-    preset: str
-    method: S2OSCMethod
+    for_images: Recipe
+    for_vectors: Recipe
 
 
 @dataclass(frozen=True)
@@ -80,19 +115,51 @@ def classify_files(
     run: Run,
     *,
     side: int | None = None,
+    backbone: str = AUTO,
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
 ) -> Finding:
     """Labelled files and a pool of files in, a folder of results out."""
     check_target(out, force=force)
     plan, clock = make_plan(run), Stopwatch()
+    named = named_backbone(backbone, plan.device)
     with clock("read"), noted() as notes:
-        known_items, pool_items, shape = read_known_and_pool(
-            known, pool, side=side, max_megapixels=max_megapixels
-        )
-    if side is not None and shape.kind == "vectors":
-        raise SettingsError("--side is for images, but the items are vectors; leave it out")
-    return classify_items(known_items, pool_items, shape, out, plan, clock, notes)
+        opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
+        shape = opened.shape(side)
+        check_kind(shape, side, named)
+        if backbone == AUTO and run.preset not in IMAGE_PRESETS:
+            named = usual_backbone(shape, plan.device)
+        eye = None
+        if named is not None:
+            eye = choose_eye(named, opened, side, plan)
+            shape = eye.shape
+        items = opened.read(shape)
+    return classify_items(*items, shape, out, plan, clock, notes, eye=eye)
+
+
+def check_kind(shape: InputShape, side: int | None, backbone: Backbone | None) -> None:
+    """Refuse what is for images where the items are vectors."""
+    given = {"--side": side is not None, "--backbone": backbone is not None}
+    for option, is_given in given.items():
+        if is_given and shape.kind == "vectors":
+            raise SettingsError(f"{option} is for images, but the items are vectors; leave it out")
+
+
+def usual_backbone(shape: InputShape, device: str) -> Backbone | None:
+    """What items of a shape are seen by where the user leaves it open; None: as they are."""
+    if not are_photos(shape):
+        return None
+    if not is_installed():
+        warnings.warn(ADVICE, S2OSCWarning, stacklevel=2)
+        return None
+    return load_backbone(EFFICIENTNET, device)
+
+
+def choose_eye(backbone: Backbone, opened: Opened, side: int | None, plan: Plan) -> Eye:
+    """The backbone for the images of a run, which it sees larger than small networks would."""
+    shape = opened.shape(side, largest=largest_side(backbone))
+    flip = plan.for_vectors.method.augmentation.flips(shape.channels)
+    return make_eye(backbone, shape, flip=flip)
 
 
 def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
@@ -117,10 +184,22 @@ def _numbered(n: int) -> list[str]:
 
 
 def make_plan(run: Run) -> Plan:
-    """Device, preset and method of a run, or one line on the setting that cannot be used."""
+    """Device, presets and methods of a run, or one line on the setting that cannot be used."""
     device = resolve_device(run.device)
-    preset = choose_preset(run.preset, device)
-    return Plan(run, device, preset, build_method(preset, run.changes))
+    return Plan(run, device, *(make_recipe(run, device, vectors=v) for v in (False, True)))
+
+
+def make_recipe(run: Run, device: str, *, vectors: bool) -> Recipe:
+    """The method of a run for items of one kind."""
+    preset = choose_preset(run.preset, device, vectors=vectors)
+    method = build_method(preset, run.changes)
+    unused = [name for name in NEED_SEEDS if name in run.changes]
+    if unused and method.decision.rule == "argmax":
+        raise SettingsError(
+            f"{unused[0]} is for decisions by seeds, but the preset {preset} calls unknown what "
+            "g's largest output is for; leave it out, or give another preset, such as fast"
+        )
+    return Recipe(preset, method)
 
 
 @contextmanager
@@ -141,54 +220,102 @@ def classify_items(
     plan: Plan,
     clock: Stopwatch,
     notes: Sequence[str] = (),
+    *,
+    eye: Eye | None = None,
 ) -> Finding:
     """Fit, answer, and write everything into ``out`` at once."""
-    run, device, preset, method = plan
+    run = plan.run
+    recipe = plan.for_vectors if eye or shape.kind == "vectors" else plan.for_images
     labels, classes = encode_labels(known.labels or [])
     with noted() as said:
-        solution = method.fit(
-            Labelled(known.inputs, labels), pool.inputs, seed=run.seed, device=device
+        known_inputs, pool_inputs = known.inputs, pool.inputs
+        if eye:
+            with clock("features"):
+                known_inputs, pool_inputs = eye.features(known.inputs), eye.features(pool.inputs)
+        solution = recipe.method.fit(
+            Labelled(known_inputs, labels), pool_inputs, seed=run.seed, device=plan.device
         )
     clock.seconds.update(solution.seconds)
     skipped = [*known.skipped, *pool.skipped]
+    notes = [*notes, *said, *tell_skipped(skipped, "see skipped.csv")]
     summary = {
+        "title": run.title,
         "items": {"known": len(known), "pool": len(pool), "skipped": len(skipped)},
-        "counts": count_labels(solution.answer, classes),
-        "metrics": judge(solution.answer, classes, pool.labels),
-        "warnings": [*notes, *said, *tell_skipped(skipped, "see skipped.csv")],
+        **summarise(solution, recipe, classes, pool.labels, notes),
         "shape": shape.note,
-        "k": solution.k,
-        "steps": solution.n_steps,
+        "backbone": eye.backbone.name if eye else None,
         "seed": run.seed,
-        "device": device,
-        "preset": preset,
-        "settings": flatten(method),
+        "device": plan.device,
         "versions": versions(),
         "seconds": clock.seconds,
     }
-    if not summary["metrics"]:
-        del summary["metrics"]
+    measured = measure(solution, pool, classes)
+    nearest = (
+        measured.nearest if measured else Nearest.of(solution.model.probabilities(pool_inputs))
+    )
+    report = ReportInputs(
+        title=run.title,
+        answer=solution.answer,
+        classes=classes,
+        names=pool.names,
+        embeddings=solution.embeddings,
+        images=pool.inputs if shape.kind == "images" else None,
+        summary=summary,
+        truth=pool.labels,
+        seed_scores=squash(measured.evidence.seed_score) if measured else None,
+        folder=str(out),
+    )
     with staged_folder(out) as stage:
-        write_table(stage / "predictions.csv", pool.names, solution.answer, classes)
-        write_table(stage / "predictions.parquet", pool.names, solution.answer, classes)
+        write_tables(stage, pool.names, solution.answer, nearest, classes)
         if skipped:
             write_skipped(stage / "skipped.csv", skipped)
-        save_model(stage / "model", solution.model, classes)
+        save_model(stage / MODEL, solution.model, classes, eye.describe() if eye else None)
         with clock("report"):
-            report = ReportInputs(
-                title=run.title,
-                answer=solution.answer,
-                classes=classes,
-                names=pool.names,
-                embeddings=solution.embeddings,
-                images=pool.inputs if shape.kind == "images" else None,
-                summary=summary,
-                truth=pool.labels,
-            )
-            write_report(stage / "report.html", report, seed=run.seed)
-        text = json.dumps(summary, indent=2, ensure_ascii=False)
-        (stage / "summary.json").write_text(text + "\n", encoding="utf-8")
+            drawing = write_report(stage / REPORT, report, seed=run.seed)
+        if measured:
+            write_measured(stage, measured)
+            save_drawing(stage / DRAWING, drawing)
+        write_summary(stage, summary)
     return Finding(solution, classes, summary)
+
+
+def summarise(
+    solution: Solution,
+    recipe: Recipe,
+    classes: tuple[str, ...],
+    truth: list[str] | None,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """What was found, how far it can be trusted, and how it came about."""
+    trust, method = solution.trust, recipe.method
+    audit = tell(trust.audit, classes) if trust else None
+    limits = cautions(audit, rule=method.decision.rule) if audit else []
+    metrics = judge(solution.answer, classes, truth)
+    return {
+        "audit": audit,
+        "counts": count_labels(solution.answer, classes),
+        **({"metrics": metrics} if metrics else {}),
+        "warnings": [*notes, *limits],
+        "k": solution.k,
+        "steps": solution.n_steps,
+        "preset": recipe.preset,
+        "settings": flatten(method),
+    }
+
+
+def measure(solution: Solution, pool: Items, classes: tuple[str, ...]) -> Measured | None:
+    """What another decision on the same pool needs; None without seeds."""
+    trust = solution.trust
+    return trust and Measured(
+        names=pool.names,
+        truth=pool.labels,
+        classes=classes,
+        evidence=trust.evidence,
+        odds=trust.odds,
+        groups=trust.groups,
+        distinctness=solution.answer.distinctness,
+        filtered=solution.answer.filtered,
+    )
 
 
 class Predicted(NamedTuple):
@@ -212,69 +339,23 @@ def predict_files(
         raise SettingsError(f"--out is {out}; give a file name ending in .csv or .parquet")
     check_file_target(out, force=force)
     saved = load_model(model, resolve_device(device))
-    found = read_items(items, like=shape_of(saved.model), max_megapixels=max_megapixels)
-    answer = saved.model.answer(found.inputs)
+    eye = eye_of(saved.backbone, resolve_device(device)) if saved.backbone else None
+    like = eye.shape if eye else shape_of(saved.model)
+    found = read_items(items, like=like, max_megapixels=max_megapixels)
+    with noted() as notes:
+        inputs = eye.features(found.inputs) if eye else found.inputs
+    answer, nearest = saved.model.answer(inputs), Nearest.of(saved.model.probabilities(inputs))
     with staged_file(out) as path:
-        write_table(path, found.names, answer, saved.classes)
-    return Predicted(answer, tell_skipped(found.skipped, "skipped items have no row"))
+        write_table(path, found.names, answer, nearest, saved.classes)
+    return Predicted(answer, notes + tell_skipped(found.skipped, "skipped items have no row"))
 
 
-def shape_of(model: OpenSetModel) -> InputShape:
+def shape_of(model: OpenSetModel | KnownOnlyModel) -> InputShape:
     """The shape items must have for a model."""
     axes = model.teacher.network.input_shape
     if len(axes) == 1:
         return InputShape("vectors", n_features=axes[0])
     return InputShape("images", axes[0], axes[1], channels=3 if len(axes) == 3 else 1)
-
-
-def count_labels(answer: Answer, classes: Sequence[str]) -> dict[str, Any]:
-    """Items per known class, unknown ones, and those per group."""
-    groups = np.bincount(answer.groups[answer.is_unknown])
-    return {
-        "known": {name: int(np.sum(answer.labels == c)) for c, name in enumerate(classes)},
-        "unknown": int(answer.is_unknown.sum()),
-        "groups": {str(group): int(count) for group, count in enumerate(groups)},
-    }
-
-
-def judge(
-    answer: Answer, classes: tuple[str, ...], truth_names: list[str] | None
-) -> dict[str, float]:
-    """Metrics over the items that came with truth; none without."""
-    has_truth = np.array([bool(name) for name in truth_names or []])
-    if not has_truth.any():
-        return {}
-    names = np.array(truth_names)[has_truth]
-    label_of = {name: label for label, name in enumerate(classes)}
-    truth = np.array([label_of.get(name, UNKNOWN) for name in names])
-    part = replace(answer, **{field: values[has_truth] for field, values in vars(answer).items()})
-    figures = evaluate(truth, part)
-    of_unknown = truth == UNKNOWN
-    if of_unknown.any():
-        matched = matched_accuracy(names[of_unknown], part.groups[of_unknown])
-        figures["group_accuracy"] = round(matched, 5)
-    return figures
-
-
-TABLE_WRITERS = {
-    ".csv": pyarrow.csv.write_csv,
-    ".parquet": pyarrow.parquet.write_table,
-}
-
-
-def write_table(path: Path, names: list[str], answer: Answer, classes: Sequence[str]) -> None:
-    """One row per item, as CSV or Parquet by the ending of ``path``."""
-    label_names = np.array([*classes, "unknown"], object)
-    columns: dict[str, Any] = {
-        "item": names,
-        "label": label_names[answer.labels],
-        "group": pa.array(answer.groups, mask=answer.groups < 0),
-        "confidence": answer.confidence.astype(np.float32),
-        "unknown_score": answer.unknown_score.astype(np.float32),
-        "distinctness": answer.distinctness.astype(np.float32),
-        "filtered": answer.filtered,
-    }
-    TABLE_WRITERS[path.suffix](pa.table(columns), path)
 
 
 def tell_skipped(skipped: Sequence[Skipped], where: str) -> list[str]:
@@ -283,8 +364,3 @@ def tell_skipped(skipped: Sequence[Skipped], where: str) -> list[str]:
         return []
     items = "1 item was" if len(skipped) == 1 else f"{len(skipped):,} items were"
     return [f"{items} skipped (first: {skipped[0].name}, {skipped[0].reason}); {where}"]
-
-
-def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
-    columns = {"item": [s.name for s in skipped], "reason": [s.reason for s in skipped]}
-    pyarrow.csv.write_csv(pa.table(columns), path)

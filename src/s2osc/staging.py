@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from s2osc.errors import OutputError
 
 RESULTS = (
     *("predictions.csv", "predictions.parquet", "summary.json", "report.html", "skipped.csv"),
+    *("scores.parquet", "seeds.parquet", "report.safetensors"),
     *("model/model.json", "model/weights.safetensors"),
 )
 """What a run may leave in its folder; nothing else there is ever touched."""
@@ -60,9 +61,21 @@ def staged_folder(out: Path) -> Iterator[Path]:
         new.mkdir()
         yield new
         if out.is_dir():
-            _exchange(out, new, stage / "old")
+            # All earlier results go: files of two runs must not stand side by side.
+            _exchange(out, new, stage / "old", RESULTS)
         else:
             new.rename(out)
+
+
+@contextmanager
+def staged_update(out: Path) -> Iterator[Path]:
+    """The same for a few new files: they take the place of earlier ones, and all others stay."""
+    with _stage_in(out, out) as stage:
+        new = stage / "new"
+        new.mkdir()
+        yield new
+        names = [path.relative_to(new).as_posix() for path in new.rglob("*") if path.is_file()]
+        _exchange(out, new, stage / "old", names)
 
 
 @contextmanager
@@ -95,12 +108,9 @@ def _stage_in(folder: Path, out: Path) -> Iterator[Path]:
         ) from error
 
 
-def _exchange(out: Path, new: Path, old: Path) -> None:
-    """Move earlier results out and new ones in, or leave everything as it was.
-
-    All earlier ones go: files of two runs must not stand side by side.
-    """
-    moves = [(out / name, old / name) for name in RESULTS if (out / name).exists()]
+def _exchange(out: Path, new: Path, old: Path, leaving: Sequence[str]) -> None:
+    """Move the files that leave out and new ones in, or leave everything as it was."""
+    moves = [(out / name, old / name) for name in leaving if (out / name).exists()]
     moves += [(path, out / path.relative_to(new)) for path in new.rglob("*") if path.is_file()]
     done = []
     try:

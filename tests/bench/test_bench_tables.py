@@ -2,8 +2,9 @@
 
 import pytest
 
-from s2osc.bench.runner import EXPERIMENTS, Experiment, write_record
-from s2osc.bench.tables import COLUMNS, insert_tables, make_table, make_tables
+from s2osc.bench.experiments import COVERED, EXPERIMENTS, MAIN, SEEDED, Experiment
+from s2osc.bench.runner import write_record
+from s2osc.bench.tables import MOST_ROWS, insert_tables, make_table, make_tables
 from s2osc.data.splits import SINGLE_UNKNOWN
 from s2osc.errors import DataError, OutputError
 from samples import MANY, TINY
@@ -14,16 +15,18 @@ def experiments(monkeypatch):
     one, two = {"fast": TINY}, {"fast": TINY, "binary": MANY}
     monkeypatch.setitem(EXPERIMENTS, "plain", Experiment("Plain title", SINGLE_UNKNOWN, one))
     monkeypatch.setitem(EXPERIMENTS, "pair", Experiment("Pair title", SINGLE_UNKNOWN, two))
+    own = {"K": "k", "F_out": "f_out", "groups": "n_groups"}
+    monkeypatch.setitem(EXPERIMENTS, "own", Experiment("Own columns", SINGLE_UNKNOWN, one, own))
 
 
-def record(seed, value, *, dataset="mnist", method="fast", seconds=10.0):
+def record(seed, value=0.5, *, dataset="mnist", method="fast", seconds=10.0, metrics=None):
     return {
         "dataset": dataset,
         "method": method,
         "seed": seed,
         "known_classes": ["a", "b"],
         "unknown_classes": ["c"],
-        "metrics": dict.fromkeys(COLUMNS.values(), value),
+        "metrics": dict.fromkeys(MAIN.values(), value) if metrics is None else metrics,
         "seconds_total": seconds,
         "machine": {"threads": 2},
     }
@@ -39,7 +42,7 @@ def test_a_run_is_a_row_of_its_figures():
     assert empty == ""
     assert len(cells(header)) == len(cells(rule)) == len(cells(row))
     assert set(cells(rule)) == {"---"}
-    assert cells(row) == ["mnist", "a, b / c", *["0.123"] * len(COLUMNS), "0.985", "10"]
+    assert cells(row) == ["mnist", "a, b / c", *["0.123"] * len(MAIN), "0.985", "10"]
 
 
 def test_several_partitions_have_a_mean_and_a_deviation():
@@ -75,14 +78,103 @@ def test_several_methods_have_a_row_each_with_their_means():
     ]
     lines = make_table("pair", records).splitlines()[4:]
     assert [cells(line)[:3] for line in lines] == [
-        ["mnist", "fast", "**0.500** ± 0.141"],
-        ["mnist", "binary", "**0.800** ± 0.141"],
+        ["mnist", "fast of 2", "**0.500** ± 0.141"],
+        ["mnist", "binary of 2", "**0.800** ± 0.141"],
     ]
 
 
 def test_one_partition_of_several_methods_has_no_deviation():
     lines = make_table("pair", [record(0, 0.4)]).splitlines()[4:]
-    assert [cells(line)[:3] for line in lines] == [["mnist", "fast", "**0.400**"]]
+    assert [cells(line)[:3] for line in lines] == [["mnist", "fast of 1", "**0.400**"]]
+
+
+def test_a_method_without_records_has_no_row():
+    records = [record(0, method="binary"), record(1, method="binary")]
+    lines = make_table("pair", records).splitlines()[4:]
+    assert [cells(line)[1] for line in lines] == ["binary of 2"]
+
+
+# Columns and cells
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("single", MAIN), ("rare", SEEDED), ("audit", COVERED)]
+)
+def test_an_experiment_has_columns_of_its_own(name, columns):
+    experiment = EXPERIMENTS[name]
+    [method, *_] = experiment.methods
+    title, _, header, *_ = make_table(name, [record(0, method=method)]).splitlines()
+    assert title.startswith(experiment.title)
+    assert cells(header)[2:] == [*columns, "paper's F1", "seconds"]
+
+
+def own_row(*all_metrics):
+    """The cells of the last row of a table of these runs, for K, F_out and groups."""
+    records = [record(seed, metrics=metrics) for seed, metrics in enumerate(all_metrics)]
+    return cells(make_table("own", records).splitlines()[-1])[2:5]
+
+
+def test_numbers_of_things_have_no_decimals_and_rates_have_three():
+    assert own_row({"k": 300, "f_out": 0.5, "n_groups": 12}) == ["300", "0.500", "12"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_none_or_one_of_a_thing_is_not_taken_for_a_rate(number):
+    metrics = {"k": number, "f_out": float(number), "n_groups": number}
+    assert own_row(metrics) == [str(number), f"{number}.000", str(number)]
+
+
+def test_means_of_numbers_have_decimals_where_they_need_them():
+    first, second = ({"k": 300, "f_out": 1.0, "n_groups": n} for n in (1, 2))
+    expected = ["**300** ± 0.000", "**1.000** ± 0.000", "**1.500** ± 0.707"]
+    assert own_row(first, second) == expected
+
+
+def test_a_figure_that_a_run_has_not_is_an_empty_cell():
+    assert own_row({"n_groups": 2}) == ["", "", "2"]
+    assert own_row({}) == ["", "", ""]
+
+
+def test_a_mean_is_over_the_runs_that_have_the_figure():
+    three = [{"k": 0}, {"k": 0, "f_out": 0.4}, {"k": 0, "f_out": 0.8}]
+    # deviation of 0.4 and 0.8 over n - 1: sqrt(2 * 0.2^2)
+    assert own_row(*three) == ["**0** ± 0.000", "**0.600** ± 0.283", ""]
+    assert own_row({}, {"f_out": 0.4}) == ["", "**0.400**", ""]
+
+
+def test_a_pool_without_unknown_classes_says_so():
+    nothing = record(0) | {"unknown_classes": []}
+    assert cells(make_table("plain", [nothing]).splitlines()[-1])[1] == "a, b / nothing"
+
+
+# Many runs
+
+
+def test_as_many_runs_as_a_table_holds_have_a_row_each():
+    lines = make_table("plain", [record(seed) for seed in range(MOST_ROWS)]).splitlines()
+    assert cells(lines[2])[1] == "known / unknown"
+    assert len(lines) == 4 + MOST_ROWS + 1
+    assert cells(lines[-1])[1] == f"mean of {MOST_ROWS}"
+
+
+def test_more_runs_than_a_table_holds_show_their_means_alone():
+    records = [record(seed, seed % 2) for seed in range(MOST_ROWS + 2)]
+    lines = make_table("plain", records).splitlines()
+    assert cells(lines[2])[1] == "method"
+    assert [cells(line)[1] for line in lines[4:]] == [f"mean of {MOST_ROWS + 2}"]
+    assert cells(lines[4])[2].startswith("**0.500**")
+
+
+def test_among_many_runs_the_only_one_of_its_data_is_not_lost():
+    records = [*(record(seed) for seed in range(MOST_ROWS)), record(0, 0.25, dataset="own")]
+    lines = make_table("plain", records).splitlines()[4:]
+    assert [cells(line)[:3] for line in lines] == [
+        ["own", "mean of 1", "**0.250**"],
+        ["mnist", f"mean of {MOST_ROWS}", "**0.500** ± 0.000"],
+    ]
+
+
+# Where tables come from and go
 
 
 def test_tables_are_made_of_what_lies_in_the_folder(tmp_path):

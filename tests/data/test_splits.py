@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s2osc.data.datasets import Dataset
-from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol, split_dataset
+from s2osc.data.splits import (
+    RELEASED_SPLIT,
+    SINGLE_UNKNOWN,
+    Protocol,
+    shift_classes,
+    split_dataset,
+    thin_out,
+)
 from s2osc.errors import DataError
 from s2osc.types import UNKNOWN
 
@@ -127,3 +134,103 @@ def test_unknown_items_are_shared_out_among_the_unknown_classes():
 def test_a_class_with_too_few_items_is_named():
     with pytest.raises(DataError, match="class 0 of numbered has 60 items; the protocol takes 61"):
         split_dataset(TEN, Protocol((0, 1), (2,), sizes=(40, 21, 60)), 0)
+
+
+# Pools with a given share of unknown items
+
+
+def counts(split, classes):
+    """How many items of each class of the data set are in the pool."""
+    return [int(np.sum(split.truth_classes == c)) for c in classes]
+
+
+def test_a_pool_may_have_nothing_unknown_though_a_class_could_be():
+    split = split_dataset(TEN, Protocol((0, 1), (2,), unknown_shares=(0.0,)), 0)
+    assert counts(split, (0, 1, 2)) == [20, 20, 0]
+    assert len(split.pool) == 40
+    assert split.unknown_classes == ()
+
+
+def test_two_per_cent_of_a_pool_are_two_per_cent():
+    protocol = Protocol((0, 1), (2,), sizes=(10, 49, 60), unknown_shares=(0.02,))
+    split = split_dataset(TEN, protocol, 0)
+    assert counts(split, (0, 1, 2)) == [49, 49, 2]
+    assert np.mean(split.truth == UNKNOWN) == 0.02
+    assert split.unknown_classes == (2,)
+
+
+def test_without_shares_all_unknown_items_are_in_the_pool():
+    assert Protocol().draw_unknown_share(3) is None
+    assert counts(split_dataset(TEN, Protocol((0, 1), (2,)), 0), (2,)) == [60]
+
+
+def test_partitions_take_the_shares_in_turn():
+    protocol = Protocol((0, 1), (2,), unknown_shares=(0.0, 0.2, 0.5))
+    shares = [protocol.draw_unknown_share(seed) for seed in range(7)]
+    assert shares == [0.0, 0.2, 0.5, 0.0, 0.2, 0.5, 0.0]
+    drawn = [counts(split_dataset(TEN, protocol, seed), (2,))[0] for seed in range(6)]
+    assert drawn == [0, 10, 40] * 2  # beside 40 known items
+
+
+def test_a_share_leaves_known_items_as_they_are():
+    whole, thin = (
+        split_dataset(TEN, Protocol((0, 1), (2,), unknown_shares=shares), 0)
+        for shares in ((), (0.1,))
+    )
+    np.testing.assert_array_equal(whole.known.inputs, thin.known.inputs)
+    assert set(numbers(whole.pool[whole.truth >= 0])) == set(numbers(thin.pool[thin.truth >= 0]))
+
+
+@given(
+    st.integers(1, 300), st.lists(st.integers(0, 400), min_size=1, max_size=4), st.floats(0, 0.9)
+)
+def test_unknown_classes_are_thinned_out_alike_or_refused(n_known, sizes, share):
+    unknown = [np.arange(size) for size in sizes]
+    wanted = round(share / (1 - share) * n_known)
+    most = -(-wanted // len(sizes))
+    if min(sizes) < most - 1:
+        with pytest.raises(DataError):
+            thin_out(unknown, share, n_known)
+    elif min(sizes) >= most:
+        left = [len(rows) for rows in thin_out(unknown, share, n_known)]
+        assert sum(left) == wanted
+        assert max(left) - min(left) <= 1
+
+
+def test_too_few_unknown_items_for_a_share_are_refused():
+    protocol = Protocol((0, 1), (2,), unknown_shares=(0.6,))
+    assert counts(split_dataset(TEN, protocol, 0), (2,)) == [60]
+    message = (
+        "an unknown share of 0.7 takes 93 items of a class that has 60; "
+        "give a smaller share or more unknown classes"
+    )
+    with pytest.raises(DataError, match=message):
+        split_dataset(TEN, replace(protocol, unknown_shares=(0.7,)), 0)
+    two = replace(protocol, unknown_classes=(2, 3), unknown_shares=(0.7,))
+    assert counts(split_dataset(TEN, two, 0), (2, 3)) == [47, 46]
+
+
+# Pools in which known classes are rarer or more frequent than among labelled items
+
+
+def test_a_shifted_pool_lacks_one_class_and_has_five_times_as_many_of_another():
+    protocol = Protocol((7, 2, 5, 9), (4,), sizes=(20, 30, 10), shifted=True)
+    split = split_dataset(TEN, protocol, 0)
+    assert counts(split, (7, 2, 5, 9, 4)) == [0, 30, 6, 6, 10]
+    assert np.bincount(split.known.labels).tolist() == [20] * 4
+    assert split.known_classes == (7, 2, 5, 9)
+
+
+def test_the_share_of_unknown_items_is_that_of_the_shifted_pool():
+    protocol = Protocol((0, 1, 2), (3,), sizes=(20, 40, 60), unknown_shares=(0.25,), shifted=True)
+    split = split_dataset(TEN, protocol, 0)
+    assert counts(split, (0, 1, 2, 3)) == [0, 40, 8, 16]
+
+
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=6))
+def test_shifting_takes_items_away_and_changes_none(sizes):
+    pool = [np.arange(size) + 100 * place for place, size in enumerate(sizes)]
+    shifted = shift_classes(pool)
+    assert [len(rows) for rows in shifted] == [0, sizes[1], *(size // 5 for size in sizes[2:])]
+    for before, after in zip(pool, shifted, strict=True):
+        np.testing.assert_array_equal(after, before[: len(after)])

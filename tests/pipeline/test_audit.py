@@ -257,7 +257,15 @@ def test_true_unknowns_and_f_out_by_hand():
     # pi = 1/2; at the second threshold all of them and a tenth of the known lie above
     curve = audit.Tails(np.array([2.0, 1.0]), np.array([0.3, 0.55]), np.array([0.0, 0.1]))
     np.testing.assert_allclose(true_unknowns(curve, 0.5), [0.3, 0.5])
-    np.testing.assert_allclose(estimated_f_out(curve, 0.5), [0.6 / 0.8, 1 / 1.05])
+    # 9 seeds, and one more than lie above counts: alarms .1 and .19
+    expected = [2 * 0.25 / 0.8, 2 * 0.455 / 1.05]
+    np.testing.assert_allclose(estimated_f_out(curve, 0.5, 9), expected)
+
+
+def test_where_more_is_found_than_the_share_allows_the_share_gives_way():
+    curve = audit.Tails(np.array([1.0]), np.array([0.4]), np.array([0.0]))
+    found = 0.4 - 0.8 / 1001
+    np.testing.assert_allclose(estimated_f_out(curve, 0.2, 1000), [2 * found / (0.4 + found)])
 
 
 def test_the_estimated_f_out_is_the_true_one_on_average():
@@ -266,7 +274,7 @@ def test_the_estimated_f_out_is_the_true_one_on_average():
         pool, seeds = mixture(pi, 2.5, seed=seed)
         is_unknown = np.arange(len(pool)) < pi * len(pool)
         curve = tails(pool, seeds, np.ones(len(seeds)))
-        found = estimated_f_out(curve, pi)
+        found = estimated_f_out(curve, pi, len(seeds))
         for place in np.searchsorted(-curve.thresholds, [-2.5, -1.5, -1.0]):
             called = pool > curve.thresholds[place]
             hits = (called & is_unknown).sum()

@@ -189,7 +189,7 @@ def test_by_the_papers_rule_the_seeds_only_watch():
 
 
 def test_close_calls_are_left_open_where_asked():
-    evidence = make_evidence(shift=1.0)
+    evidence = make_evidence(shift=2.0)
     plain = decide(evidence, SEEDS, seed=0)
     unsure = decide(evidence, replace(SEEDS, unsure=True), seed=0)
     open_calls = unsure.labels == UNSURE

@@ -370,7 +370,8 @@ def test_by_the_papers_rule_the_answer_is_gs_and_the_seeds_account_for_it():
 
 
 def test_enough_seeds_learn_how_to_weigh_the_signs(monkeypatch):
-    monkeypatch.setattr(fusion, "N_REPEATS", 1)  # half of the time
+    monkeypatch.setattr(fusion, "N_REPEATS", 1)
+    monkeypatch.setattr(fusion, "N_FOLDS", 3)
     split = open_set(*make_blobs(220, distance=5.0))
     method = replace(SEEDED, seeds=SeedSettings(0.5))
     solution = method.fit(split.known, split.pool, seed=0)

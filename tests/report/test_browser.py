@@ -187,3 +187,74 @@ def test_choosing_a_tile_opens_everything_about_its_item(pool, show, images):
     assert dialog.locator("img").count() == int(images)
     page.keyboard.press("Escape")
     assert dialog.is_hidden()
+
+
+def test_choosing_a_point_shows_its_figures_and_the_command_that_applies_it(pool, seeded, show):
+    page = show(seeded(pool(n=12)))
+    panel = page.locator(".choice")
+    assert "This is how the pool is decided now." in panel.inner_text()
+    assert page.locator("#choice-command").is_hidden()
+    page.get_by_label("2.0% false alarms, 70.0% recall").click()
+    expected = "s2osc decide --out results --false-alarm 0.02 --aim recall"
+    assert page.locator("#command").text_content() == expected
+    assert "70.0% (60.0% to 80.0%)" in panel.inner_text()
+    assert "decided now" not in panel.inner_text()
+    page.get_by_label("now: 4.0% false alarms").click()
+    assert page.locator("#choice-command").is_hidden()
+
+
+def test_arrow_keys_walk_along_the_operating_curve(pool, seeded, show):
+    page = show(seeded(pool(n=12)))
+    page.get_by_label("now: 4.0% false alarms").focus()
+    commands = []
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+        commands.append(page.locator("#command").text_content())
+    assert [command.split()[5] for command in commands] == ["0.02", "0.01"]
+
+
+def test_pointing_beside_a_point_chooses_the_nearest(pool, seeded, show):
+    page = show(seeded(pool(n=12)), PHONE)
+    area = page.locator("#choices")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    page.touchscreen.tap(box["x"] + box["width"] - 12, box["y"] + box["height"] * 0.3)
+    assert page.locator("#command").text_content().split()[5] == "0.1"
+    assert page.get_by_label("10.0% false alarms").is_checked()
+
+
+def test_the_command_is_copied_or_selected_to_be_copied(pool, seeded, show):
+    page = show(seeded(pool(n=12)))
+    expected = "s2osc decide --out results --false-alarm 0.01 --aim recall"
+    page.get_by_label("1.0% false alarms").click()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#copy").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == expected
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject() }")
+    page.locator("#copy").click()
+    page.get_by_text("Selected: copy it").wait_for()
+    assert page.evaluate("getSelection().toString()") == expected
+
+
+@pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_an_audit_of_many_classes_with_long_names_fits_the_screen(
+    pool, seeded, unsure, show, viewport
+):
+    classes = tuple(f"{'long name ' * 4}{'without_any_space' * 3}{place}" for place in range(30))
+    inputs = seeded(unsure(pool(n=200, n_classes=30, classes=classes)), sure_known_below=0.7)
+    page = show(inputs, viewport, "dark")
+    page.locator("details").evaluate_all("parts => parts.forEach(part => { part.open = true })")
+    page.get_by_label("1.0% false alarms").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    overhang = page.locator("#audit .card").evaluate_all(
+        "cards => cards.map(card => card.scrollWidth - card.clientWidth)"
+    )
+    assert max(overhang) <= 0
+
+
+def test_only_unsure_items_can_be_shown(pool, unsure, show):
+    page = show(unsure(pool(n=12)))
+    page.locator("[data-show='unsure']").click()
+    pressed = page.locator("[data-toggle][aria-pressed='true']")
+    assert pressed.all_inner_texts() == ["Unsure"]

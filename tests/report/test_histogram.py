@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from s2osc.report.histogram import choose_ticks, distribution
+from s2osc.report.histogram import distribution
 
 
 def with_w(inputs, w):
@@ -61,12 +61,8 @@ def test_no_finite_w_means_no_picture(pool):
     assert distribution(with_w(pool(), np.full(60, np.nan))) is None
 
 
-def test_ticks_are_few_round_and_on_the_axis():
-    for low, high in [(0, 1), (-3, 40), (1.001, 1.002), (0, 1e7)]:
-        ticks = choose_ticks(np.array([low, high]), False)
-        assert 3 <= len(ticks) <= 8
-        assert low <= ticks[0] < ticks[-1] <= high
-    for low, high in [(1, 30), (1e-9, 1e9), (0.5, 800)]:
-        ticks = choose_ticks(np.array([low, high]), True)
-        assert 3 <= len(ticks) <= 10
-        assert low <= ticks[0] < ticks[-1] <= high
+def test_unsure_items_have_a_panel_of_their_own(pool, unsure):
+    shown = distribution(unsure(pool(), n_unsure=6).answer)
+    assert counted(shown.unsure) == shown.unsure.count == 6
+    assert counted(shown.known) + counted(shown.unknown) == 54
+    assert distribution(pool().answer).unsure is None

@@ -223,6 +223,123 @@ def test_truth_shows_what_each_answer_holds(pool, written):
     assert page.data["truth"][4] == "a new thing"
 
 
+def test_a_run_without_seeds_has_a_page_without_an_audit(pool, written):
+    inputs = pool()
+    html = written(replace(inputs, summary=inputs.summary | {"audit": None}))
+    assert html == written(inputs)
+    page = Page(html)
+    assert not {"#audit", "audit"} & {values.get(k) for _, values in page.tags for k in values}
+    for word in ("Seeds", "Purity", "False alarm", "stability", "(2 to"):
+        assert word not in page.text
+    assert page.data["points"] == []
+
+
+def test_the_audit_comes_first_and_its_sentence_is_the_heading(pool, seeded, written):
+    html = written(seeded(pool()))
+    text = Page(html).text
+    assert re.search(
+        r"<h1[^>]*>About 4 in 100 known items are called unknown \(2 to 6\).</h1>", html
+    )
+    assert html.count("<h1") == 1
+    order = ["About 4 in 100", "The pool holds unknown items.", "False alarms 4.0% (2.0% to 6.0%)"]
+    order += ["Accuracy on known classes 90.0% (85.0% to 95.0%)", "Unknown share 40.0%"]
+    order += ["Recall of unknown items 80.0%", "Scores of seeds and pool", "Purity of the most"]
+    order += ["What another threshold would give", "24 of 60 items belong", "Map of the pool"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_where_nothing_is_unknown_the_page_says_so_and_leaves_out_what_was_not_measured(
+    pool, seeded, written
+):
+    inputs = seeded(
+        pool(n_groups=0),
+        nothing_unknown=True,
+        test={"p_value": 0.4, "verdict": "Nothing in this pool is unknown."},
+        unknown_recall=None,
+        purity=None,
+        curve=None,
+        groups=None,
+    )
+    page = Page(written(inputs))
+    assert "Nothing in this pool is unknown." in page.text
+    assert ("p", {"class": "verdict is-strong"}) in page.tags
+    for missing in ("Recall of unknown items 8", "What another threshold", "unknown above"):
+        assert missing not in page.text
+    assert "Purity of the most distinct items" not in page.text
+
+
+@pytest.mark.parametrize("key", ["test", "seeds", "false_alarm", "known_accuracy", "threshold"])
+def test_an_audit_in_which_something_is_null_is_still_shown(pool, seeded, written, key):
+    assert "About 4 in 100" in Page(written(seeded(pool(), **{key: None}))).text
+
+
+def test_an_audit_of_its_sentence_alone_is_shown(pool, written):
+    summary = {"audit": {"sentence": "Trust it."}}
+    assert "Trust it." in Page(written(pool(summary=summary))).text
+
+
+def test_groups_come_with_how_many_there_might_be_and_how_stable_each_is(pool, seeded, written):
+    text = Page(written(seeded(pool()))).text
+    assert "belong to no known class, in 2 groups (2 to 4)" in text
+    assert "Unknown: 2 groups (2 to 4)" in text
+    assert "Group 0 12 items, stability 0.93" in text
+    assert "Group 1 12 items, stability 0.81" in text
+
+
+def test_the_details_hold_the_single_figures_of_the_audit_and_no_curve(pool, seeded, written):
+    inputs = seeded(pool(n=200, n_classes=30))
+    text = Page(written(inputs)).text
+    assert "false_alarm.estimate 0.04" in text
+    assert "purity.k 300" in text
+    rows = int(re.search(r"Audit (\d+) rows", text)[1])
+    assert rows < 40
+    assert "n_unknown" not in text
+    assert "per_class" not in text
+
+
+def test_a_hostile_audit_is_shown_and_never_run(pool, seeded, written):
+    inputs = seeded(pool(classes=(HOSTILE, "b", "c")), sentence=HOSTILE, test={"verdict": HOSTILE})
+    html = written(replace(inputs, folder=f"{HOSTILE}'"))
+    assert HOSTILE not in html
+    page = Page(html)
+    assert [kind for kind, _ in page.scripts] == ["application/json", None]
+    assert HOSTILE in page.data["points"][0]["command"]
+
+
+def test_the_command_names_the_folder_as_it_was_typed(pool, seeded, written):
+    points = Page(written(seeded(pool()))).data["points"]
+    assert [point["command"] for point in points if point["command"]] == [
+        f"s2osc decide --out results --false-alarm {rate} --aim recall"
+        for rate in ("0.01", "0.02", "0.1")
+    ]
+
+
+def test_unsure_items_are_a_kind_of_their_own(pool, unsure, written):
+    page = Page(written(unsure(pool(), n_unsure=6)))
+    assert page.data["kinds"][-1]["name"] == "Unsure"
+    assert page.data["kinds"][-1]["side"] == "unsure"
+    assert page.data["kinds"][-1]["count"] == 6
+    assert sum(kind["count"] for kind in page.data["kinds"]) == 60
+    for shown in ("; 6 are unsure", "Unsure 6 10.0%", "Known 32 53.3% in 3 classes"):
+        assert shown in page.text
+
+
+def test_a_pool_with_unsure_and_no_unknown_items_does_not_claim_that_all_are_known(
+    pool, unsure, written
+):
+    text = Page(written(unsure(pool(n_groups=0), n_unsure=1))).text
+    assert "0 of 60 items are surely unknown; 1 is unsure" in text
+    assert "each belongs to a known class" not in text
+
+
+def test_unsure_items_match_no_true_class(pool, unsure, written):
+    inputs = replace(unsure(pool()), truth=["class 0"] * 60)
+    html = written(inputs)
+    row = html[html.index('title="Unsure">Unsure</bdi></p>') :]
+    assert "is-match" not in row[: row.index("</div>")]
+
+
 def test_the_summary_is_shown_whole(pool, written):
     summary = {
         "device": "cpu",

@@ -7,8 +7,8 @@ after its run, so an interrupted experiment goes on where it stopped.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -17,77 +17,39 @@ from typing import Any
 import numpy as np
 import torch
 
-from s2osc.bench.metrics import evaluate, matched_accuracy
+from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.metrics import auroc, evaluate, matched_accuracy
 from s2osc.data.datasets import Dataset, load_dataset
-from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol, split_dataset
+from s2osc.data.splits import split_dataset
 from s2osc.errors import DataError, SettingsError
+from s2osc.nets.backbones import load_backbone
+from s2osc.nets.features import compute_features
 from s2osc.pipeline.method import S2OSCMethod, Solution
-from s2osc.pipeline.presets import ABLATIONS, FAST
-from s2osc.pipeline.settings import change, flatten
-from s2osc.progress import track
-from s2osc.types import UNKNOWN, Split
+from s2osc.pipeline.presets import PLAIN
+from s2osc.pipeline.settings import flatten
+from s2osc.progress import Stopwatch, track
+from s2osc.types import UNKNOWN, Labelled, Split
 from s2osc.version import versions
 
-
-@dataclass(frozen=True)
-class Experiment:
-    """A protocol and the methods that run under it."""
-
-    title: str
-    protocol: Protocol
-    methods: Mapping[str, S2OSCMethod]
-
-
-def _variants() -> dict[str, S2OSCMethod]:
-    """The fast preset, each choice of it turned to the paper's reading, and the ablations."""
-    choices: dict[str, dict[str, Any]] = {
-        "g answers alone": {"student.vote": False},
-        "gate on D_out as printed": {"student.gate_unknown": True},
-        "labelled items plain": {"student.augment_labelled": False},
-        "f on plain items": {"teacher.augment": 0.0},
-        "w standardised": {"filtering.scale": "standardised"},
-        "w = entropy": {"filtering.distance_weight": 0.0},
-        "g binary": {"student.unknown": "many"},
-    }
-    changed = {name: change(FAST, changes) for name, changes in choices.items()}
-    ablated = {f"S2OSC-{letter}": ablate(FAST) for letter, ablate in ABLATIONS.items()}
-    return {"fast": FAST, **changed, **ablated}
-
-
-EXPERIMENTS = {
-    "released": Experiment(
-        "Released split: classes 0-4 known (4,000 items of each for training, 2,000 in the pool), "
-        "class 5 unknown (6,000 in the pool)",
-        RELEASED_SPLIT,
-        {"fast": FAST},
-    ),
-    "single": Experiment(
-        "Random partitions: half of the classes known, one unknown, 33 % of the known data and "
-        "all of the unknown class in the pool",
-        SINGLE_UNKNOWN,
-        {"fast": FAST},
-    ),
-    "variants": Experiment(
-        "Choices and ablations: random partitions with half of the classes known, one unknown; "
-        "2,000 training items and 1,000 pool items of each known class, 3,000 unknown ones",
-        Protocol(sizes=(2_000, 1_000, 3_000)),
-        _variants(),
-    ),
-}
+DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
+"""Every later step as the paper has it."""
+REMOVED = ("clusters.one_group_below",)
+"""Settings that are no more. The groups followed from them, and no other figure of a record."""
 
 
 def run_experiment(
     name: str,
-    datasets: Sequence[str],
+    datasets: Sequence[str] | None,
     partitions: Sequence[int],
     results: Path,
     *,
     folder: Path | None = None,
 ) -> list[Path]:
-    """Run whatever has no record yet; return the paths of all records."""
+    """Run whatever has no record yet, on the data sets named or on those of the experiment."""
     if name not in EXPERIMENTS:
         raise SettingsError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
     experiment, paths = EXPERIMENTS[name], []
+    datasets = datasets or experiment.data
     loaded = {data: load_dataset(data, folder) for data in datasets}
     runs = list(product(datasets, partitions, experiment.methods))
     for data, partition, chosen in track(runs, f"experiment {name}", total=len(runs)):
@@ -97,7 +59,9 @@ def run_experiment(
             check_same_settings(path, method)
         else:
             split = split_dataset(loaded[data], experiment.protocol, partition)
-            record = run_once(split, method, loaded[data], seed=partition)
+            record = run_once(
+                split, method, loaded[data], seed=partition, backbone=experiment.backbone
+            )
             write_record(path, {"experiment": name, "method": chosen, **record})
         paths.append(path)
     return paths
@@ -108,11 +72,25 @@ def for_dataset(method: S2OSCMethod, dataset: Dataset) -> S2OSCMethod:
     return replace(method, augmentation=replace(method.augmentation, flip=dataset.flip))
 
 
-def run_once(split: Split, method: S2OSCMethod, dataset: Dataset, *, seed: int) -> dict[str, Any]:
+def run_once(
+    split: Split,
+    method: S2OSCMethod,
+    dataset: Dataset,
+    *,
+    seed: int,
+    backbone: str | None = None,
+) -> dict[str, Any]:
     """One partition: fit, judge."""
+    clock = Stopwatch()
+    if backbone:
+        with clock("features"):
+            split = through_backbone(split, backbone, flip=dataset.flip)
     solution = method.fit(split.known, split.pool, seed=seed)
     return {
         "dataset": dataset.name,
+        "backbone": backbone,
+        "seconds_features": clock.seconds.get("features"),
+        "unknown_share": round(float(np.mean(split.truth == UNKNOWN)), 4),
         "seed": seed,
         "known_classes": [dataset.classes[c] for c in split.known_classes],
         "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
@@ -130,18 +108,53 @@ def run_once(split: Split, method: S2OSCMethod, dataset: Dataset, *, seed: int) 
     }
 
 
+def through_backbone(split: Split, name: str, *, flip: bool) -> Split:
+    """The split with features of its images, and of a few views of them, in their place."""
+    backbone = load_backbone(name, source=split.pool.shape[1:3])
+    known, pool = (
+        compute_features(images, backbone, flip=flip) for images in (split.known.inputs, split.pool)
+    )
+    return replace(split, known=Labelled(known, split.known.labels), pool=pool)
+
+
 def judge(split: Split, solution: Solution) -> dict[str, float]:
     """Metrics of the answer, and of the steps on the way to it: f's accuracy, D_out's purity."""
     figures = evaluate(split.truth, solution.answer)
     is_known = split.truth != UNKNOWN
-    of_f = solution.model.teacher.look(split.pool[is_known]).logits.argmax(1)
-    figures["teacher_known_accuracy"] = float(np.mean(of_f == split.truth[is_known]))
-    figures["purity_of_d_out"] = float(np.mean(~is_known[solution.partition.unknown]))
-    figures["n_groups"] = len(solution.model.grouping.centres)
-    figures["group_accuracy"] = matched_accuracy(
-        split.truth_classes[~is_known], solution.answer.groups[~is_known]
+    sight = solution.model.teacher.look(split.pool)
+    figures["teacher_known_accuracy"] = float(
+        np.mean(sight.logits.argmax(1)[is_known] == split.truth[is_known])
     )
+    figures["k"] = solution.k
+    figures["n_groups"] = int(solution.answer.groups.max()) + 1
+    if not is_known.all():
+        figures["teacher_auroc"] = auroc(split.truth, sight.entropy)
+        figures["group_accuracy"] = matched_accuracy(
+            split.truth_classes[~is_known], solution.answer.groups[~is_known]
+        )
+    if solution.k:
+        figures["purity_of_d_out"] = float(np.mean(~is_known[solution.partition.unknown]))
+    if solution.trust is not None:
+        figures |= judge_audit(figures, solution.trust.audit)
     return {key: round(value, 5) for key, value in figures.items()}
+
+
+def judge_audit(figures: dict[str, float], account: dict[str, Any]) -> dict[str, float]:
+    """What the seeds said beside what is true: 1 where an interval covers the truth, else 0."""
+    rounding = 1e-5  # of the figures: a rate that is an end of its interval is within
+    said = {
+        "nothing_unknown": float(account["nothing_unknown"]),
+        "shift_found": float(account["prior_shift"]["found"]),
+        "p_value": account["test"]["p_value"],
+    }
+    for name, truth in (("false_alarm", "false_alarms"), ("known_accuracy", "known_accuracy")):
+        low, high = account[name]["low"], account[name]["high"]
+        said[f"{name}_low"], said[f"{name}_high"] = low, high
+        said[f"{name}_covered"] = float(low - rounding <= figures[truth] <= high + rounding)
+    for name in ("unknown_share", "unknown_recall"):
+        for end, value in (account[name] or {}).items():
+            said[f"{name}_{end}"] = value
+    return said
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -167,6 +180,9 @@ def check_same_settings(path: Path, method: S2OSCMethod) -> None:
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} names no settings; remove it and run again") from error
     now = json.loads(json.dumps(flatten(method)))
+    # A setting that came later was at its default before: defaults are the paper's reading.
+    recorded = json.loads(json.dumps(flatten(DEFAULTS))) | recorded
+    recorded = {key: value for key, value in recorded.items() if key not in REMOVED}
     if recorded != now:
         different = [key for key in now if recorded.get(key) != now[key]]
         raise DataError(

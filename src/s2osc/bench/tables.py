@@ -6,17 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.bench.runner import EXPERIMENTS, read_record
+from s2osc.bench.experiments import EXPERIMENTS, Experiment
+from s2osc.bench.runner import read_record
 from s2osc.errors import DataError, OutputError
 
-COLUMNS = {
-    "f on known": "teacher_known_accuracy",
-    "purity of D_out": "purity_of_d_out",
-    "accuracy": "accuracy",
-    "weighted F1": "f1",
-    "F_out": "f_out",
-    "all unknown": "f_out_all_unknown",
-}
+MOST_ROWS = 30
+"""A table of more runs shows means alone."""
 PAPER_F1 = {"mnist": 0.985, "fashion_mnist": 0.972, "cifar10": 0.854, "svhn": 0.901}
 
 
@@ -36,46 +31,54 @@ def make_tables(results: Path, names: Sequence[str] = ()) -> dict[str, str]:
 
 
 def make_table(name: str, records: Sequence[dict[str, Any]]) -> str:
-    """A row per run; then, where there are several partitions, mean and deviation."""
+    """A row per run where there is one method; means and deviations over partitions."""
+    experiment = EXPERIMENTS[name]
     threads = ", ".join(sorted({f"{record['machine']['threads']} threads" for record in records}))
-    methods = list(dict.fromkeys(EXPERIMENTS[name].methods))
-    first = "known / unknown" if len(methods) == 1 else "method"
-    header = ["data", first, *COLUMNS, "paper's F1", "seconds"]
-    lines = [
-        f"{EXPERIMENTS[name].title} ({threads}):",
-        "",
-        _row(header),
-        _row(["---"] * len(header)),
-    ]
+    methods = list(dict.fromkeys(experiment.methods))
+    by_run = len(methods) == 1 and len(records) <= MOST_ROWS
+    first = "known / unknown" if by_run else "method"
+    header = ["data", first, *experiment.columns, "paper's F1", "seconds"]
+    lines = [f"{experiment.title} ({threads}):", "", _row(header), _row(["---"] * len(header))]
     for dataset in sorted({record["dataset"] for record in records}, reverse=True):
         for method in methods:
             mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
             mine.sort(key=lambda record: record["seed"])
-            if len(methods) == 1:
-                lines += [_row(_run_cells(record)) for record in mine]
-            if len(mine) > 1 or len(methods) > 1:
-                what = f"mean of {len(mine)}" if len(methods) == 1 else method
-                lines += [_row(_mean_cells(what, mine))] if mine else []
+            if by_run:
+                lines += [_row(_run_cells(record, experiment)) for record in mine]
+            if len(mine) > 1 or (mine and not by_run):
+                what = method if len(methods) > 1 else "mean"
+                lines.append(_row(_mean_cells(f"{what} of {len(mine)}", mine, experiment)))
     return "\n".join(lines)
 
 
-def _run_cells(record: dict[str, Any]) -> list[str]:
-    classes = ", ".join(record["known_classes"]) + " / " + ", ".join(record["unknown_classes"])
-    figures = [f"{record['metrics'][key]:.3f}" for key in COLUMNS.values()]
+def _run_cells(record: dict[str, Any], experiment: Experiment) -> list[str]:
+    unknown = ", ".join(record["unknown_classes"]) or "nothing"
+    classes = f"{', '.join(record['known_classes'])} / {unknown}"
+    figures = [_cell([record["metrics"].get(key)]) for key in experiment.columns.values()]
     paper = _paper_f1(record["dataset"])
     return [record["dataset"], classes, *figures, paper, f"{record['seconds_total']:.0f}"]
 
 
-def _mean_cells(what: str, records: Sequence[dict[str, Any]]) -> list[str]:
-    """Mean ± standard deviation over partitions."""
+def _mean_cells(what: str, records: Sequence[dict[str, Any]], experiment: Experiment) -> list[str]:
+    """Mean ± standard deviation over the partitions that have the figure."""
     cells = []
-    for key in COLUMNS.values():
-        values = [record["metrics"][key] for record in records]
+    for key in experiment.columns.values():
+        values = [r["metrics"][key] for r in records if key in r["metrics"]]
         deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-        cells.append(f"**{np.mean(values):.3f}**{deviation}")
+        cells.append(f"**{_cell(values)}**{deviation}" if values else "")
     seconds = np.mean([record["seconds_total"] for record in records])
     dataset = records[0]["dataset"]
     return [dataset, what, *cells, _paper_f1(dataset), f"{seconds:.0f}"]
+
+
+def _cell(values: Sequence[float | None]) -> str:
+    """A mean in three digits; a number of things in none."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return ""
+    mean = float(np.mean(found))
+    is_number = all(isinstance(value, int) for value in found) and mean == round(mean)
+    return f"{mean:.0f}" if is_number else f"{mean:.3f}"
 
 
 def _paper_f1(dataset: str) -> str:

@@ -25,7 +25,7 @@ IMAGE_SUFFIXES = frozenset(
 # Content decides, not the suffix. Formats that start other programs or draw vectors are not here.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 SIDE_RANGE = (8, 512)  # what a caller may ask for
-DEFAULT_SIDE_RANGE = (16, 64)  # what is chosen for them
+DEFAULT_SIDE_RANGE = (16, 64)  # what is chosen for them, for networks that start from scratch
 N_THREADS = min(8, os.cpu_count() or 1)
 
 T = TypeVar("T")
@@ -63,8 +63,12 @@ class Header(NamedTuple):
     is_colour: bool
 
 
-def choose_shape(headers: Sequence[Header], side: int | None = None) -> InputShape:
+def choose_shape(
+    headers: Sequence[Header], side: int | None = None, largest: int = DEFAULT_SIDE_RANGE[1]
+) -> InputShape:
     """One shape for all images: their own if they share a small one, a square otherwise.
+
+    ``largest`` is the side that is not exceeded unless a ``side`` is asked for.
 
     >>> choose_shape([Header(28, 28, False)] * 3).note
     '3 images of 28x28, kept at that size, grey'
@@ -79,10 +83,10 @@ def choose_shape(headers: Sequence[Header], side: int | None = None) -> InputSha
     is_colour = any(header.is_colour for header in headers)
     channels, colours = (3, "RGB") if is_colour else (1, "grey")
     width, height = min(sizes)
-    if side is None and len(sizes) == 1 and _is_small(width, height):
+    if side is None and len(sizes) == 1 and _is_small(width, height, largest):
         made = f"kept at that size, {colours}"
     else:
-        width = height = side or _median_side(headers)
+        width = height = side or _median_side(headers, largest)
         made = f"brought to {width}x{height} {colours}"
     note = f"{_count_sizes(len(headers), sizes)}, {made}"
     return InputShape("images", height=height, width=width, channels=channels, note=note)
@@ -97,13 +101,13 @@ def _count_sizes(n_images: int, sizes: set[tuple[int, int]]) -> str:
     return f"{images} of {len(sizes):,} sizes, {smallest} to {largest}"
 
 
-def _is_small(width: int, height: int) -> bool:
-    return SIDE_RANGE[0] <= min(width, height) and max(width, height) <= DEFAULT_SIDE_RANGE[1]
+def _is_small(width: int, height: int, largest: int) -> bool:
+    return SIDE_RANGE[0] <= min(width, height) and max(width, height) <= largest
 
 
-def _median_side(headers: Sequence[Header]) -> int:
+def _median_side(headers: Sequence[Header], largest: int) -> int:
     median = np.median([min(header.width, header.height) for header in headers])
-    return int(np.clip(median, *DEFAULT_SIDE_RANGE))
+    return int(np.clip(median, DEFAULT_SIDE_RANGE[0], largest))
 
 
 def find_images(folder: Path) -> list[Path]:

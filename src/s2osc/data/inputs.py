@@ -32,7 +32,7 @@ from s2osc.data.tables import ARRAY_SUFFIXES, TABLE_SUFFIXES, read_arrays, read_
 from s2osc.errors import DataError, S2OSCWarning
 
 MAX_MEGAPIXELS = 50.0
-RESERVED_CLASSES = ("", "unknown")
+RESERVED_CLASSES = ("", "unknown", "unsure")
 
 
 @dataclass(frozen=True)
@@ -88,26 +88,53 @@ class Source:
         return replace(self, names=names, labels=labels, content=content)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """Labelled items and a pool whose sizes are known, before any pixel is read."""
+
+    known: Source
+    pool: Source
+    headers: list[Header]  # of the images of both; none for vectors
+    n_of_class: Mapping[str, int]  # labelled items, also those that cannot be read
+
+    def shape(self, side: int | None = None, **largest: int) -> InputShape:
+        """One shape for the items of both; ``side`` and ``largest`` as in ``choose_shape``."""
+        if self.known.kind == "vectors":
+            return _shape_of_vectors(self.known, self.pool)
+        return choose_shape(self.headers, side, **largest)
+
+    def read(self, shape: InputShape) -> tuple[Items, Items]:
+        """All items in that shape."""
+        known = _load(self.known, shape)
+        _check_classes(self.known.path, self.n_of_class, known.labels)
+        return known, _load(self.pool, shape)
+
+
 def read_known_and_pool(
     known: Path, pool: Path, *, side: int | None = None, max_megapixels: float = MAX_MEGAPIXELS
 ) -> tuple[Items, Items, InputShape]:
     """Labelled items and a pool, brought to one shape that is chosen over both."""
+    opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
+    shape = opened.shape(side)
+    return *opened.read(shape), shape
+
+
+def open_known_and_pool(
+    known: Path, pool: Path, *, max_megapixels: float = MAX_MEGAPIXELS
+) -> Opened:
+    """Find labelled items and a pool, and measure them where they are images."""
     known_source, pool_source = _open_known(Path(known)), _open(Path(pool))
     if known_source.kind != pool_source.kind:
         raise DataError(
             f"the pool holds {pool_source.kind}, the known items hold {known_source.kind}; "
             "give both as images or both as vectors"
         )
-    if known_source.kind == "vectors":
-        shape = _shape_of_vectors(known_source, pool_source)
-        return _load(known_source, shape), _load(pool_source, shape), shape
     classes = Counter(known_source.labels)
+    if known_source.kind == "vectors":
+        return Opened(known_source, pool_source, [], classes)
     known_source, known_headers = _measure(known_source, max_megapixels)
     pool_source, pool_headers = _measure(pool_source, max_megapixels)
-    shape = choose_shape(known_headers + pool_headers, side)
-    known_items = _load(known_source, shape)
-    _check_classes(known_source.path, classes, known_items.labels)
-    return known_items, _load(pool_source, shape), shape
+    return Opened(known_source, pool_source, known_headers + pool_headers, classes)
 
 
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:

@@ -19,6 +19,14 @@ class Protocol:
     n_unknown: int = 1
     pool_share: float = 0.33  # of each known class's items
     sizes: tuple[int, int, int] | None = None  # training, pool of a known class; unknown in all
+    unknown_shares: tuple[float, ...] = ()  # of the pool, one per partition, over and over
+    shifted: bool = False  # one known class is absent from the pool, one five times as frequent
+
+    def draw_unknown_share(self, seed: int) -> float | None:
+        """The share of unknown items in the pool of this partition; None: all there are."""
+        if not self.unknown_shares:
+            return None
+        return self.unknown_shares[seed % len(self.unknown_shares)]
 
     def draw_classes(self, n_classes: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Known and unknown classes of one partition; partition and items depend on the seed."""
@@ -54,11 +62,19 @@ def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
             )
         training.append(rows[:n_training])
         pool.append(rows[n_training : n_training + n_pool])
+    if protocol.shifted:
+        pool = shift_classes(pool)
+    unknown = []
     for c in unknown_classes:
         rows = random.permutation(np.flatnonzero(dataset.labels == c))
-        pool.append(rows[: protocol.sizes[2] // len(unknown_classes)] if protocol.sizes else rows)
+        unknown.append(
+            rows[: protocol.sizes[2] // len(unknown_classes)] if protocol.sizes else rows
+        )
+    share = protocol.draw_unknown_share(seed)
+    if share is not None:
+        unknown = thin_out(unknown, share, sum(map(len, pool)))
     training_rows = np.concatenate(training)
-    pool_rows = random.permutation(np.concatenate(pool))
+    pool_rows = random.permutation(np.concatenate([*pool, *unknown]))
     label_of = np.full(len(dataset.classes), UNKNOWN)
     label_of[list(known_classes)] = np.arange(len(known_classes))
     return Split(
@@ -67,5 +83,32 @@ def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
         truth=label_of[dataset.labels[pool_rows]],
         truth_classes=dataset.labels[pool_rows],
         known_classes=known_classes,
-        unknown_classes=unknown_classes,
+        unknown_classes=() if share == 0 else unknown_classes,
     )
+
+
+def shift_classes(pool: list[np.ndarray]) -> list[np.ndarray]:
+    """Without the first class, and with a fifth of all but the second.
+
+    >>> [len(rows) for rows in shift_classes([np.arange(10)] * 4)]
+    [0, 10, 2, 2]
+    """
+    fifths = [rows[: len(rows) // 5] for rows in pool[2:]]
+    return [pool[0][:0], pool[1], *fifths]
+
+
+def thin_out(unknown: list[np.ndarray], share: float, n_known: int) -> list[np.ndarray]:
+    """So many of each unknown class, alike, that they are this share of the pool.
+
+    >>> [len(rows) for rows in thin_out([np.arange(50), np.arange(50)], 0.2, 80)]
+    [10, 10]
+    """
+    wanted = round(share / (1 - share) * n_known)
+    each = [wanted // len(unknown) + (i < wanted % len(unknown)) for i in range(len(unknown))]
+    for rows, n in zip(unknown, each, strict=True):
+        if len(rows) < n:
+            raise DataError(
+                f"an unknown share of {share} takes {n} items of a class that has {len(rows)}; "
+                "give a smaller share or more unknown classes"
+            )
+    return [rows[:n] for rows, n in zip(unknown, each, strict=True)]

@@ -20,7 +20,7 @@ CONFIDENCE = 0.95
 SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 """Shares of the ranking, from the top, that the test looks at."""
 FEWEST_SCANNED = 5
-FEWEST_BELOW = 0.1
+FEWEST_BELOW = 0.3
 """The unknown share is read off where at least this share of the seeds lies below."""
 
 
@@ -182,22 +182,26 @@ def anything_unknown(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -
 def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
     """pi, the share of the pool that is unknown: 1 - pi <= (1 - pool above) / (1 - seeds above).
 
-    The bound is tightest where no unknown item lies below the threshold. The smallest of many
-    noisy ratios is too small, so two deviations are added for the estimate, and three for the low
-    end. High: two taken off at the tightest place; it is an upper end only if some threshold has
-    known items alone below it, which no one can know.
+    The pool is what it is; what varies is how many of its known items lie above a threshold when
+    so many of the seeds do. The bound is tightest where no unknown item lies below. The smallest
+    of many noisy ratios is too small, so two deviations are added for the estimate, and more for
+    the low end. High: as many taken off at the tightest place; it is an upper end only if some
+    threshold has known items alone below it, which no one can know.
     """
     enough = 1 - curve.seeds >= FEWEST_BELOW
     pool, seeds = curve.pool[enough], curve.seeds[enough]
     ratio = (1 - pool) / (1 - seeds)
-    error = ratio * np.sqrt(
-        pool / (np.maximum(1 - pool, 1e-9) * n_pool) + seeds / ((1 - seeds) * n_seeds)
-    )
-    tightest = int(np.argmin(ratio + 2 * error))
-    value = max(0.0, 1 - float(ratio[tightest] + 2 * error[tightest]))
-    low = max(0.0, 1 - float(np.min(ratio + 3 * error)))
-    high = min(1.0, 1 - float(ratio[tightest] - 2 * error[tightest]))
-    return Estimate(value, low, max(high, value))
+    above = (seeds * n_seeds + 0.5) / (n_seeds + 1)  # no seed above is no proof of no known item
+    n_known = np.maximum(ratio * n_pool, 1)
+    # Relative, hence a factor: the ratio of two counts is skewed where few seeds lie below.
+    error = np.sqrt(above / (1 - above) * (1 / n_seeds + 1 / n_known))
+    bound = ratio * np.exp(2 * error)
+    tightest = int(np.argmin(bound))
+    value = max(0.0, 1 - float(bound[tightest]))
+    item = 1 / n_pool
+    low = max(0.0, 1 - float(np.min(ratio * np.exp(4 * error))) - item)
+    high = 1 - float(ratio[tightest] * np.exp(-4 * error[tightest])) + item
+    return Estimate(value, low, min(1.0, max(high, value)))
 
 
 def true_unknowns(curve: Tails, share: float) -> np.ndarray:
@@ -205,9 +209,16 @@ def true_unknowns(curve: Tails, share: float) -> np.ndarray:
     return np.clip(curve.pool - curve.seeds * (1 - share), 0.0, share)
 
 
-def estimated_f_out(curve: Tails, share: float) -> np.ndarray:
-    """2 TP / (called unknown + unknown) at each threshold, without a label of the pool."""
-    return 2 * true_unknowns(curve, share) / np.maximum(curve.pool + share, 1e-12)
+def estimated_f_out(curve: Tails, share: float, n_seeds: float) -> np.ndarray:
+    """2 TP / (called unknown + unknown) at each threshold, without a label of the pool.
+
+    One seed more than there are counts as above each threshold, since a threshold that stands just
+    clear of a seed is no accident. Where more unknown items lie above than the share allows, the
+    share was too small: it is a low estimate, and the evidence at that place prevails.
+    """
+    alarms = (curve.seeds * n_seeds + 1) / (n_seeds + 1)
+    found = np.maximum(curve.pool - alarms * (1 - share), 0.0)
+    return 2 * found / np.maximum(curve.pool + np.maximum(share, found), 1e-12)
 
 
 class Purity(NamedTuple):

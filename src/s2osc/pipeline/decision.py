@@ -101,8 +101,13 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
     allowed = curve.thresholds >= limit
     if not allowed.any():
         return limit
-    f_out = np.where(allowed, audit.estimated_f_out(curve, share), -1)
-    return float(max(limit, curve.thresholds[f_out.argmax()]))
+    f_out = _estimated_f_out(evidence, share)
+    return float(max(limit, curve.thresholds[np.where(allowed, f_out, -1).argmax()]))
+
+
+def _estimated_f_out(evidence: Evidence, share: float) -> np.ndarray:
+    n_seeds = audit.effective_number(evidence.seed_weight)
+    return audit.estimated_f_out(evidence.tails(), share, n_seeds)
 
 
 def threshold_for_new(
@@ -125,8 +130,9 @@ def estimated_f_out_at(evidence: Evidence, settings: DecisionSettings) -> float:
     """How good the best allowed threshold on these scores is, by the seeds' own word."""
     share = share_of_unknown(evidence).estimate
     threshold = choose_threshold(evidence, share, settings)
-    above, _ = _above(evidence, threshold)
-    return 2 * _found(evidence, threshold, share) / max(above + share, 1e-12)
+    # Thresholds fall: the last one that is not below.
+    place = int(np.searchsorted(-evidence.tails().thresholds, -threshold, side="right")) - 1
+    return float(_estimated_f_out(evidence, share)[max(0, place)])
 
 
 def _found(evidence: Evidence, threshold: float, share: float) -> float:
@@ -160,7 +166,7 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
         threshold = 0.0
     else:
         threshold = choose_threshold(evidence, share.estimate, settings)
-    known_below = _sure_known_below(evidence, share.estimate, threshold, settings)
+    known_below = _sure_known_below(evidence, share.high, threshold, settings)
     labels = np.where(evidence.score > threshold, UNKNOWN, evidence.nearest)
     if known_below is not None:
         labels[(evidence.score > known_below) & (evidence.score <= threshold)] = UNSURE
@@ -183,7 +189,10 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
 def _sure_known_below(
     evidence: Evidence, share: float, threshold: float, settings: DecisionSettings
 ) -> float | None:
-    """Below it lie so few of the unknown items that the rest may be called surely known."""
+    """Below it lie so few of the unknown items that the rest may be called surely known.
+
+    ``share`` is the largest the unknown share may be: caution leaves more items open.
+    """
     if not settings.unsure or not np.isfinite(threshold) or share == 0:
         return None
     curve = evidence.tails()
@@ -202,8 +211,12 @@ def _account(
 ) -> dict[str, Any]:
     """The audit: every figure from the seeds alone."""
     n_known = round(len(evidence.score) * (1 - share.estimate))
-    is_alarm = _alarms(evidence, threshold, settings, seed=seed)
-    is_right = ~is_alarm & (evidence.seed_nearest == evidence.seed_label)
+    is_named = evidence.seed_nearest == evidence.seed_label
+    # By thresholds chosen without each seed, and by the one that is used: the wider of the two.
+    alarms = [
+        _alarms(evidence, threshold, settings, seed=seed),
+        evidence.seed_score > threshold,
+    ]
     weights = evidence.seed_weight
     recall = _recall(evidence, threshold, share, seed=seed)
     found = {
@@ -223,11 +236,18 @@ def _account(
             "weights": _per_class(evidence, lambda rows: float(weights[rows].mean())),
         },
     }
-    for name, hits in (("false_alarm", is_alarm), ("known_accuracy", is_right)):
-        interval = audit.weighted_interval(hits, weights, n_known)
+    rates = {"false_alarm": alarms, "known_accuracy": [~called & is_named for called in alarms]}
+    for name, hits in rates.items():
+        intervals = [audit.weighted_interval(of_seeds, weights, n_known) for of_seeds in hits]
         of_class = partial(_interval_of_class, hits, weights, n_known)
-        found[name] = interval._asdict() | {"per_class": _per_class(evidence, of_class)}
+        found[name] = _widest(intervals) | {"per_class": _per_class(evidence, of_class)}
     return found
+
+
+def _widest(intervals: Sequence[Estimate]) -> dict[str, float]:
+    """The first estimate, with an interval that holds those of all."""
+    low, high = min(i.low for i in intervals), max(i.high for i in intervals)
+    return Estimate(intervals[0].estimate, low, high)._asdict()
 
 
 def _alarms(
@@ -251,11 +271,11 @@ def _alarms(
 
 
 def _interval_of_class(
-    hits: np.ndarray, weights: np.ndarray, n_known: int, rows: np.ndarray
+    hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int, rows: np.ndarray
 ) -> dict[str, float]:
     """A rate among the known items of one class, of whose seeds ``rows`` is the mask."""
-    n_pool = round(n_known * float(weights[rows].sum() / weights.sum()))
-    return audit.exact_interval(int(hits[rows].sum()), int(rows.sum()), n_pool)._asdict()
+    n_pool, n = round(n_known * float(weights[rows].sum() / weights.sum())), int(rows.sum())
+    return _widest([audit.exact_interval(int(of[rows].sum()), n, n_pool) for of in hits])
 
 
 def _per_class(evidence: Evidence, figure: Callable[[np.ndarray], Any]) -> dict[int, Any]:

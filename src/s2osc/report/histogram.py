@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.types import Answer
+from s2osc.report.charts import Mark, Scale
+from s2osc.types import UNKNOWN, UNSURE, Answer
 
 N_BINS = 48
 LONG_TAIL = 20  # a log axis where the tail reaches this many medians
 TOP_PERCENTILE = 99.5
-MOST_TICKS = 7
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,11 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A value on the axis of w."""
-
-    text: str
-    left: float  # 0 .. 100
-
-
-@dataclass(frozen=True)
 class Distribution:
-    """Two histograms over one axis."""
+    """Histograms over one axis."""
 
     known: Panel
+    unsure: Panel | None  # where no item is unsure
     unknown: Panel
     ticks: list[Mark]
     threshold: Mark | None  # the smallest w that was filtered
@@ -59,12 +52,14 @@ def distribution(answer: Answer) -> Distribution | None:
     edges, is_log, notes = choose_axis(w)
     if n_left_out := int((~is_finite).sum()):
         notes.append(f"{n_left_out:,} items without a finite w are left out.")
-    is_unknown, filtered = answer.is_unknown[is_finite], answer.filtered[is_finite]
+    labels, filtered = answer.labels[is_finite], answer.filtered[is_finite]
+    scale = Scale(float(edges[0]), float(edges[-1]), is_log)
     return Distribution(
-        known=_panel(w[~is_unknown], edges),
-        unknown=_panel(w[is_unknown], edges),
-        ticks=[_mark(value, edges, is_log) for value in choose_ticks(edges, is_log)],
-        threshold=_mark(w[filtered].min(), edges, is_log) if filtered.any() else None,
+        known=_panel(w[labels >= 0], edges),
+        unsure=_panel(w[labels == UNSURE], edges) if answer.is_unsure.any() else None,
+        unknown=_panel(w[labels == UNKNOWN], edges),
+        ticks=[_mark(value, scale) for value in scale.ticks()],
+        threshold=_mark(float(w[filtered].min()), scale) if filtered.any() else None,
         n_filtered=int(answer.filtered.sum()),
         notes=notes,
     )
@@ -93,28 +88,6 @@ def choose_axis(w: np.ndarray) -> tuple[np.ndarray, bool, list[str]]:
     return np.linspace(low, high, N_BINS + 1), False, []
 
 
-def choose_ticks(edges: np.ndarray, is_log: bool) -> list[float]:
-    """Round values along the axis.
-
-    >>> choose_ticks(np.array([0.0, 0.55]), False)
-    [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    >>> choose_ticks(np.array([0.03, 5000.0]), True)
-    [0.1, 1.0, 10.0, 100.0, 1000.0]
-    """
-    low, high = float(edges[0]), float(edges[-1])
-    if is_log:
-        powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-        step = -(-len(powers) // (MOST_TICKS + 2))
-        factors = (1, 2, 5) if len(powers) <= 3 else (1,)
-        values = [float(f"{factor}e{power}") for power in powers[::step] for factor in factors]
-        return [value for value in values if low <= value <= high]
-    rough = (high - low) / (MOST_TICKS - 1)
-    size = 10.0 ** np.floor(np.log10(rough))
-    step = size * next(factor for factor in (1, 2, 5, 10) if size * factor >= rough)
-    places = np.arange(np.ceil(low / step), np.floor(high / step) + 1)
-    return [float(f"{place * step:.12g}") for place in places]
-
-
 def _panel(w: np.ndarray, edges: np.ndarray) -> Panel:
     counts = np.histogram(np.clip(w, edges[0], edges[-1]), edges)[0]
     highest = int(counts.max())
@@ -125,7 +98,5 @@ def _panel(w: np.ndarray, edges: np.ndarray) -> Panel:
     return Panel(len(w), highest, bars)
 
 
-def _mark(value: float, edges: np.ndarray, is_log: bool) -> Mark:
-    low, high, at = edges[0], edges[-1], np.clip(value, edges[0], edges[-1])
-    place = np.log(at / low) / np.log(high / low) if is_log else (at - low) / (high - low)
-    return Mark(f"{value:.4g}", round(100 * float(place), 3))
+def _mark(value: float, scale: Scale) -> Mark:
+    return Mark(f"{value:.4g}", scale.place(value))

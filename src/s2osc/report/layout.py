@@ -21,20 +21,22 @@ class PoolMap:
 
     items: np.ndarray  # (m,) int: places in the pool, rising
     points: np.ndarray  # (m, 2) float: the longer side runs from 0 to 1
+    components: np.ndarray  # (m, c) float32: the embeddings, in as few dimensions as matter
     method: str  # in words, for the caption
 
 
 def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
     """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
     items = sample_items(kinds, MAP_ITEMS, seed=seed)
-    reduced = _principal_components(embeddings[items])
+    components = _principal_components(embeddings[items])
+    reduced = components
     if not reduced.any():
         method = "one point, as the embeddings do not differ"
     elif len(items) < FEWEST_FOR_TSNE:
         method = f"two principal components, as t-SNE needs {FEWEST_FOR_TSNE} items"
     else:
         method, reduced = "t-SNE of the embeddings", _tsne(reduced, seed=seed)
-    return PoolMap(items, fit_to_page(reduced), method)
+    return PoolMap(items, fit_to_page(reduced), components.astype(np.float32, order="C"), method)
 
 
 def sample_items(kinds: np.ndarray, at_most: int, *, seed: int) -> np.ndarray:

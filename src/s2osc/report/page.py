@@ -2,24 +2,23 @@
 
 import base64
 import hashlib
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from s2osc.errors import DataError, OutputError
 from s2osc.report import words
-from s2osc.report.galleries import least_sure, most_distinct, typical
+from s2osc.report.audit import Audit, read_audit
+from s2osc.report.drawing import Drawing, draw
 from s2osc.report.histogram import distribution
 from s2osc.report.kinds import SHAPES, Kind, find_kinds, kind_of_item
-from s2osc.report.layout import PoolMap, draw_map
-from s2osc.report.pictures import SpriteSheet, is_small, make_sprites, picture_uri
 from s2osc.types import Answer
 
 MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carries
@@ -29,8 +28,9 @@ MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carri
 class ReportInputs:
     """Everything the page shows.
 
-    ``summary`` is shown as it is. Four of its keys have a place of their own, all optional:
+    ``summary`` is shown as it is. Five of its keys have a place of their own, all optional:
 
+    - ``audit``: what the seeds say about the answer, shown before everything else;
     - ``metrics``: name to number, shown at the top;
     - ``warnings`` and ``notes``: a text or a list of texts, shown at the top;
     - ``seconds``: step to seconds, shown with bars.
@@ -43,10 +43,12 @@ class ReportInputs:
     answer: Answer  # for the n items of the pool
     classes: tuple[str, ...]  # the name of each known class
     names: list[str]  # (n,) one per item
-    embeddings: np.ndarray  # (n, d) float: what the map is drawn from
-    images: np.ndarray | None  # (n, H, W[, 3]) uint8, None for vectors
+    embeddings: np.ndarray | None  # (n, d) float: what the map is drawn from; None: it is drawn
+    images: np.ndarray | None  # (n, H, W[, 3]) uint8, None for vectors, or a map that is drawn
     summary: dict[str, Any]
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
+    seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
+    folder: str = ""  # the result folder as the user typed it, for the commands shown
 
     def __post_init__(self) -> None:
         n = len(self.answer.labels)
@@ -84,9 +86,19 @@ class Tile:
     picture: str | None  # a data URI
 
 
-def write_report(path: Path, inputs: ReportInputs, *, seed: int) -> None:
-    """Write the page for one answer to ``path``. The same inputs and seed give the same bytes."""
-    page = render(inputs, seed=seed)
+def write_report(
+    path: Path, inputs: ReportInputs, *, seed: int, drawing: Drawing | None = None
+) -> Drawing:
+    """Write the page for one answer to ``path``. The same inputs and seed give the same bytes.
+
+    Returns what was drawn; given back for another decision on the same pool, it spares drawing.
+    """
+    if drawing is None:
+        assert inputs.embeddings is not None, "there is nothing to draw a map from"
+        drawing = draw(
+            inputs.answer, inputs.kind_of_item, inputs.embeddings, inputs.images, seed=seed
+        )
+    page = render(inputs, drawing)
     try:
         # A file name may hold bytes that are no text; the page must open all the same.
         path.write_bytes(page.encode("utf-8", errors="replace"))
@@ -95,59 +107,63 @@ def write_report(path: Path, inputs: ReportInputs, *, seed: int) -> None:
             f"cannot write the report to {path} ({error.strerror}); "
             "give a path in a folder you may write to"
         ) from error
+    return drawing
 
 
-def render(inputs: ReportInputs, *, seed: int) -> str:
+def render(inputs: ReportInputs, drawing: Drawing) -> str:
     """The page as text."""
-    answer, images, summary = inputs.answer, inputs.images, inputs.summary
-    pool_map = draw_map(inputs.embeddings, inputs.kind_of_item, seed=seed)
-    sprites = make_sprites(images[pool_map.items]) if images is not None else None
-    distinct, unsure = most_distinct(answer), least_sure(answer)
-    by_group = typical(answer, inputs.embeddings)
+    answer, summary = inputs.answer, inputs.summary
+    galleries = drawing.choose(answer)
+    pictures = drawing.pictures_of(galleries.items)
     # The map's items come first in the page's data, then those that only a gallery shows.
-    extra = np.setdiff1d(np.concatenate([distinct, unsure, *by_group]), pool_map.items)
-    items = np.concatenate([pool_map.items, extra])
+    items = np.concatenate([drawing.map.items, np.setdiff1d(galleries.items, drawing.map.items)])
+    tiles = partial(_tiles, inputs, pictures, items)
+    audit = read_audit(
+        summary.get("audit"), answer=answer, seed_scores=inputs.seed_scores, folder=inputs.folder
+    )
+    groups = words.groups_in_words(answer, summary)
     script = _asset("report.js")
     return _template().render(
         title=inputs.title,
-        headline=words.headline(answer),
-        numbers=words.key_numbers(answer),
+        audit=audit,
+        headline=words.headline(answer, groups),
+        numbers=words.key_numbers(answer, groups),
         metrics=words.metric_numbers(summary),
         warnings=words.texts(summary.get("warnings")),
         notes=words.texts(summary.get("notes")),
-        known=[kind for kind in inputs.kinds if kind.is_known],
-        groups=[kind for kind in inputs.kinds if not kind.is_known],
+        known=[kind for kind in inputs.kinds if kind.side == "known"],
+        unsure=[kind for kind in inputs.kinds if kind.side == "unsure"],
+        groups=[kind for kind in inputs.kinds if kind.side == "unknown"],
+        groups_in_words=groups,
         most=max(kind.count for kind in inputs.kinds),
         n_pool=len(inputs.names),
-        map=pool_map,
-        sprites=sprites,
-        is_crisp=images is not None and is_small(images[0]),
+        map=drawing.map,
+        sprites=drawing.sprites,
+        is_crisp=drawing.is_crisp,
         compositions=_compositions(inputs),
-        distinct=_tiles(inputs, distinct, items, "w", answer.distinctness),
-        unsure=_tiles(inputs, unsure, items, "conf.", answer.confidence),
-        typical=[_tiles(inputs, chosen, items, "w", answer.distinctness) for chosen in by_group],
+        distinct=tiles(galleries.distinct, "w", answer.distinctness),
+        closest=tiles(galleries.closest, "conf.", answer.confidence),
+        typical=[tiles(chosen, "w", answer.distinctness) for chosen in galleries.typical],
         distribution=distribution(answer),
         steps=words.steps(summary),
         tables=words.tables(summary),
         shapes=SHAPES,
-        data=page_data(inputs, pool_map, items, sprites),
+        data=page_data(inputs, drawing, items) | {"points": _points(audit)},
         style=Markup(_asset("report.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
-def page_data(
-    inputs: ReportInputs, pool_map: PoolMap, items: np.ndarray, sprites: SpriteSheet | None
-) -> dict[str, Any]:
+def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict[str, Any]:
     """What the page's script draws from."""
-    answer, truth = inputs.answer, inputs.truth
-    points = np.round(pool_map.points * MAP_UNITS).astype(int)
+    answer, truth, sprites = inputs.answer, inputs.truth, drawing.sprites
+    points = np.round(drawing.map.points * MAP_UNITS).astype(int)
     return {
         "kinds": [
             {
                 "name": kind.name,
-                "known": kind.is_known,
+                "side": kind.side,
                 "count": kind.count,
                 "colour": kind.colour,
                 "shape": kind.shape,
@@ -170,6 +186,11 @@ def page_data(
     }
 
 
+def _points(audit: Audit | None) -> list[dict[str, Any]]:
+    points = audit.curve.points if audit and audit.curve else []
+    return [{"figures": point.figures, "command": point.command} for point in points]
+
+
 def _compositions(inputs: ReportInputs) -> list[words.Composition]:
     if inputs.truth is None:
         return []
@@ -177,7 +198,12 @@ def _compositions(inputs: ReportInputs) -> list[words.Composition]:
 
 
 def _tiles(
-    inputs: ReportInputs, chosen: np.ndarray, items: np.ndarray, what: str, values: np.ndarray
+    inputs: ReportInputs,
+    pictures: Mapping[int, str],
+    items: np.ndarray,
+    chosen: np.ndarray,
+    what: str,
+    values: np.ndarray,
 ) -> list[Tile]:
     places = {int(item): place for place, item in enumerate(items)}
     return [
@@ -186,7 +212,7 @@ def _tiles(
             kind=inputs.kinds[inputs.kind_of_item[item]],
             name=inputs.names[item],
             number=f"{what} {words.short_number(float(values[item]))}",
-            picture=picture_uri(inputs.images[item]) if inputs.images is not None else None,
+            picture=pictures.get(item),
         )
         for item in chosen.tolist()
     ]
@@ -197,7 +223,8 @@ def _rounded(values: np.ndarray) -> list[float | None]:
     return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values.tolist()]
 
 
-def _template() -> Any:
+@cache
+def _template() -> Template:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )

@@ -10,6 +10,7 @@ from PIL import Image
 
 SPRITE_SIDE = 48
 PICTURE_SIDE = 192
+DATA_URI = "data:image/webp;base64,"
 SMALL_SIDE = 64  # images up to this side are drawn with crisp pixels
 
 
@@ -41,6 +42,21 @@ def picture_uri(image: np.ndarray) -> str:
     return _data_uri(_thumbnail(image, PICTURE_SIDE), lossless=is_small(image))
 
 
+def cut_pictures(sheet: SpriteSheet, places: list[int], *, lossless: bool) -> list[str]:
+    """The thumbnails at some places of a sheet, as pictures of their own."""
+    with Image.open(io.BytesIO(uri_to_bytes(sheet.uri))) as whole:
+        corners = [
+            (place % sheet.columns * sheet.width, place // sheet.columns * sheet.height)
+            for place in places
+        ]
+        return [
+            _data_uri(
+                whole.crop((left, top, left + sheet.width, top + sheet.height)), lossless=lossless
+            )
+            for left, top in corners
+        ]
+
+
 def is_small(image: np.ndarray) -> bool:
     """Whether an image has so few pixels that each should be seen."""
     return max(image.shape[:2]) <= SMALL_SIDE
@@ -57,4 +73,17 @@ def _thumbnail(image: np.ndarray, side: int) -> Image.Image:
 def _data_uri(picture: Image.Image, *, lossless: bool) -> str:
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", lossless=lossless, quality=80, method=4)
-    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return bytes_to_uri(buffer.getvalue())
+
+
+def bytes_to_uri(picture: bytes) -> str:
+    return DATA_URI + base64.b64encode(picture).decode()
+
+
+def uri_to_bytes(uri: str) -> bytes:
+    """The picture inside a data URI.
+
+    >>> uri_to_bytes(bytes_to_uri(b"RIFF"))
+    b'RIFF'
+    """
+    return base64.b64decode(uri.removeprefix(DATA_URI))

@@ -11,7 +11,9 @@
   const extent = [Math.max(...data.x), Math.max(...data.y)];
   const places = data.x.map((_, i) => i);
   // Groups are drawn last, so that a few unknowns are not lost under many knowns.
-  const painting = [...places].sort((a, b) => data.kinds[data.kind[b]].known - data.kinds[data.kind[a]].known);
+  const layers = { known: 0, unsure: 1, unknown: 2 };
+  const layer = (kind) => layers[kind.side];
+  const painting = [...places].sort((a, b) => layer(data.kinds[data.kind[a]]) - layer(data.kinds[data.kind[b]]));
   const ranks = { confidence: rank(data.confidence), w: rank(data.w) };
   const hidden = new Set();
   let selected = null, hovered = null, colourBy = "answer", pictures = false;
@@ -99,12 +101,12 @@
 
   function drawItem(i, ratio) {
     if (pictures) drawPicture(i, ratio);
-    else drawMark(i, colourOf(i), data.kinds[data.kind[i]].known ? null : theme.halo, ratio);
+    else drawMark(i, colourOf(i), data.kinds[data.kind[i]].side === "unknown" ? theme.halo : null, ratio);
   }
 
   function drawMark(i, fill, outline, ratio, grow = 1) {
     const kind = data.kinds[data.kind[i]], [x, y] = position(i);
-    const r = radius() * grow * (kind.known ? 1 : 1.3);
+    const r = radius() * grow * (kind.side === "unknown" ? 1.3 : 1);
     context.setTransform(ratio * r, 0, 0, ratio * r, ratio * x, ratio * y);
     context.fillStyle = fill;
     if (outline) {
@@ -136,8 +138,10 @@
     context.textAlign = "center";
     context.textBaseline = "middle";
     const taken = [];
-    const kinds = data.kinds.map((_, k) => k).sort((a, b) => data.kinds[a].known - data.kinds[b].known || data.kinds[b].count - data.kinds[a].count);
+    const kinds = data.kinds.map((_, k) => k).sort((a, b) => layer(data.kinds[b]) - layer(data.kinds[a]) || data.kinds[b].count - data.kinds[a].count);
     for (const k of kinds) {
+      // Unsure items lie everywhere: a label would name a place that is another kind's.
+      if (data.kinds[k].side === "unsure") continue;
       const members = places.filter((i) => data.kind[i] === k && isActive(i)).map(position);
       if (!members.length) continue;
       const text = shorten(data.kinds[k].name, 20);
@@ -186,7 +190,7 @@
     if (data.truth) facts.push(["Truth", data.truth[i]]);
     if (data.filtered[i]) facts.push(["D_out", "yes"]);
     find(".item-name", target).textContent = data.name[i];
-    find(".item-kind", target).replaceChildren(swatch(kind), (kind.known ? "" : "Unknown, ") + kind.name);
+    find(".item-kind", target).replaceChildren(swatch(kind), (kind.side === "unknown" ? "Unknown, " : "") + kind.name);
     find("dl", target).replaceChildren(...facts.flatMap(([term, text]) => [element("dt", term), element("dd", text)]));
   }
 
@@ -367,7 +371,7 @@
   all("[data-show]").forEach((chip) => chip.addEventListener("click", () => {
     hidden.clear();
     data.kinds.forEach((kind, k) => {
-      if (chip.dataset.show !== "all" && kind.known !== (chip.dataset.show === "known")) hidden.add(k);
+      if (chip.dataset.show !== "all" && chip.dataset.show !== kind.side) hidden.add(k);
     });
     refresh();
   }));
@@ -386,6 +390,54 @@
     open(Number(tile.dataset.item), find("img", tile)?.cloneNode());
   }));
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+
+  // The operating curve
+
+  const choices = all("[name='operating-point']");
+
+  function showChoice(choice) {
+    const point = data.points[Number(choice.value)];
+    find("#choice-figures").replaceChildren(...point.figures.map(([term, text]) => {
+      const row = element("div", "");
+      row.append(element("dt", term), element("dd", text));
+      return row;
+    }));
+    find("#choice-now").hidden = Boolean(point.command);
+    find("#choice-command").hidden = !point.command;
+    // Each option stays whole where a line breaks.
+    const parts = point.command.split(/ (?=--)/);
+    find("#command").replaceChildren(...parts.flatMap((part, i) => i ? [" ", element("span", part)] : [element("span", part)]));
+    find("#copied").textContent = "";
+  }
+
+  // Pointing near a point is enough: fingers are wider than points.
+  function chooseNearest(event) {
+    const distance = (choice) => {
+      const box = choice.getBoundingClientRect();
+      return Math.hypot(box.x + box.width / 2 - event.clientX, box.y + box.height / 2 - event.clientY);
+    };
+    const choice = choices.reduce((best, other) => distance(other) < distance(best) ? other : best);
+    choice.checked = true;
+    choice.focus({ preventScroll: true });
+    showChoice(choice);
+  }
+
+  async function copyCommand() {
+    const command = find("#command");
+    try {
+      await navigator.clipboard.writeText(command.textContent);
+      find("#copied").textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(command);
+      find("#copied").textContent = "Selected: copy it with Ctrl+C";
+    }
+  }
+
+  choices.forEach((choice) => choice.addEventListener("change", () => showChoice(choice)));
+  find("#choices")?.addEventListener("click", (event) => { if (!choices.includes(event.target)) chooseNearest(event); });
+  find("#copy")?.addEventListener("click", copyCommand);
+  // A browser may restore an earlier choice when the page is opened again.
+  choices.filter((choice) => choice.checked).forEach(showChoice);
 
   readTheme();
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readTheme(); draw(); });

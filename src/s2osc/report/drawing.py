@@ -1,0 +1,134 @@
+"""What of a page needs embeddings and images: drawn once, kept in a small file, drawn from again.
+
+A page for another decision shows the same map and the same thumbnails; only colours, counts and
+galleries change.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from s2osc.errors import DataError
+from s2osc.report.galleries import Galleries, choose_galleries
+from s2osc.report.layout import PoolMap, draw_map
+from s2osc.report.pictures import (
+    SpriteSheet,
+    bytes_to_uri,
+    cut_pictures,
+    is_small,
+    make_sprites,
+    picture_uri,
+    uri_to_bytes,
+)
+from s2osc.types import Answer
+
+METADATA = "drawing"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The map of a pool, and pictures of its items where it has any."""
+
+    map: PoolMap
+    sprites: SpriteSheet | None  # of the map's items; None for vectors
+    pictures: dict[int, str]  # data URIs of the items that galleries showed first
+    is_crisp: bool  # images have so few pixels that each should be seen
+
+    def choose(self, answer: Answer) -> Galleries:
+        """The galleries of an answer, out of the items of which there is a picture."""
+        may_show = np.ones(len(answer.labels), bool)
+        if self.sprites:
+            may_show[:] = False
+            may_show[self.map.items] = True
+            may_show[list(self.pictures)] = True
+        return choose_galleries(answer, self.map, may_show)
+
+    def pictures_of(self, items: np.ndarray) -> dict[int, str]:
+        """A picture of each item: as it was kept, or its thumbnail cut from the sheet."""
+        if self.sprites is None:
+            return {}
+        wanted = items.tolist()
+        missing = [item for item in wanted if item not in self.pictures]
+        places = np.searchsorted(self.map.items, missing).tolist()
+        cut = cut_pictures(self.sprites, places, lossless=self.is_crisp) if missing else []
+        found = self.pictures | dict(zip(missing, cut, strict=True))
+        return {item: found[item] for item in wanted}
+
+
+def draw(
+    answer: Answer,
+    kinds: np.ndarray,
+    embeddings: np.ndarray,
+    images: np.ndarray | None,
+    *,
+    seed: int,
+) -> Drawing:
+    """Draw the map and make the pictures for an answer, ``kinds`` being those of its items."""
+    pool_map = draw_map(embeddings, kinds, seed=seed)
+    if images is None:
+        return Drawing(pool_map, None, {}, is_crisp=False)
+    galleries = choose_galleries(answer, pool_map, np.ones(len(images), bool))
+    return Drawing(
+        pool_map,
+        make_sprites(images[pool_map.items]),
+        {item: picture_uri(images[item]) for item in galleries.items.tolist()},
+        is_crisp=is_small(images[0]),
+    )
+
+
+def save_drawing(path: Path, drawing: Drawing) -> None:
+    """Write a drawing as one file of plain arrays."""
+    pictures = [np.frombuffer(uri_to_bytes(uri), np.uint8) for uri in drawing.pictures.values()]
+    arrays = {
+        "items": drawing.map.items.astype(np.int64),
+        "points": drawing.map.points.astype(np.float64),
+        "components": drawing.map.components,
+        "picture_items": np.array(list(drawing.pictures), np.int64),
+        "picture_sizes": np.array([len(picture) for picture in pictures], np.int64),
+        "pictures": np.concatenate([np.empty(0, np.uint8), *pictures]),
+    }
+    told: dict[str, object] = {"method": drawing.map.method, "is_crisp": drawing.is_crisp}
+    if sheet := drawing.sprites:
+        arrays["sprites"] = np.frombuffer(uri_to_bytes(sheet.uri), np.uint8)
+        told |= {"width": sheet.width, "height": sheet.height, "columns": sheet.columns}
+    # One entry, as several would be written in an order of their own.
+    path.write_bytes(save(arrays, metadata={METADATA: json.dumps(told)}))
+
+
+def load_drawing(path: Path, n_items: int) -> Drawing:
+    """Read what ``save_drawing`` wrote for a pool of so many items, or say that it is damaged."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = json.loads(file.metadata()[METADATA])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return _assemble(told, arrays, n_items)
+    except (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"{path} cannot be read ({reason}); copy the result folder again or classify anew"
+        ) from error
+
+
+def _assemble(told: dict[str, str], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
+    items, points, components = (arrays[name] for name in ("items", "points", "components"))
+    if not len(items) == len(points) == len(components) or points.shape[1:] != (2,):
+        raise ValueError("its arrays are of different lengths")
+    shown = np.concatenate([items, arrays["picture_items"]])
+    if not len(items) or shown.min() < 0 or shown.max() >= n_items:
+        raise ValueError(f"it is not about the {n_items} items of the pool")
+    ends = np.cumsum(arrays["picture_sizes"])
+    parts = np.split(arrays["pictures"], ends)[:-1] if len(ends) else []
+    pictures = {
+        item: bytes_to_uri(part.tobytes())
+        for item, part in zip(arrays["picture_items"].tolist(), parts, strict=True)
+    }
+    sheet = None
+    if "sprites" in arrays:
+        uri = bytes_to_uri(arrays["sprites"].tobytes())
+        sheet = SpriteSheet(uri, *(int(told[name]) for name in ("width", "height", "columns")))
+    pool_map = PoolMap(items, points, components, told["method"])
+    return Drawing(pool_map, sheet, pictures, bool(told["is_crisp"]))

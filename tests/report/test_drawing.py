@@ -1,0 +1,82 @@
+"""What a page is drawn from can be kept, and drawn from again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from s2osc.errors import DataError
+from s2osc.report import layout
+from s2osc.report.drawing import draw, load_drawing, save_drawing
+from s2osc.report.page import write_report
+from s2osc.report.pictures import uri_to_bytes
+
+
+def drawn_for(inputs):
+    return draw(inputs.answer, inputs.kind_of_item, inputs.embeddings, inputs.images, seed=0)
+
+
+@pytest.mark.parametrize(
+    "images",
+    [(60, 6, 6), (60, 6, 6, 3), (60, 90, 70, 3), None],
+    ids=["grey", "colour", "large", "vectors"],
+)
+def test_a_page_from_a_kept_drawing_is_the_same_to_the_byte(pool, seeded, tmp_path, images):
+    pixels = None if images is None else np.random.default_rng(0).integers(0, 255, images, np.uint8)
+    inputs = seeded(pool(images=pixels))
+    drawing = write_report(tmp_path / "first.html", inputs, seed=0)
+    save_drawing(tmp_path / "kept.safetensors", drawing)
+    again = load_drawing(tmp_path / "kept.safetensors", 60)
+    without = replace(inputs, embeddings=None, images=None)
+    write_report(tmp_path / "again.html", without, seed=0, drawing=again)
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "first.html").read_bytes()
+
+
+def test_the_same_drawing_is_kept_as_the_same_bytes(pool, tmp_path):
+    for name in ("a", "b"):
+        save_drawing(tmp_path / name, drawn_for(pool()))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_galleries_of_another_answer_take_thumbnails_from_the_sheet(pool, monkeypatch, tmp_path):
+    monkeypatch.setattr(layout, "MAP_ITEMS", 100)
+    inputs = pool(n=200)
+    drawing = drawn_for(inputs)
+    answer = replace(inputs.answer, confidence=inputs.answer.confidence[::-1].copy())
+    chosen = drawing.choose(answer)
+    shown = set(drawing.map.items.tolist()) | set(drawing.pictures)
+    assert set(chosen.items.tolist()) <= shown
+    assert len(chosen.closest) == 24
+    pictures = drawing.pictures_of(chosen.items)
+    assert pictures.keys() == set(chosen.items.tolist())
+    fresh = [item for item in pictures if item not in drawing.pictures]
+    assert fresh
+    # A thumbnail of a small grey image is the image itself, so cutting it out loses nothing.
+    again = drawn_for(replace(inputs, answer=answer)).pictures
+    assert all(pictures[item] == again[item] for item in fresh if item in again)
+
+
+def test_pictures_are_kept_as_they_are(pool, tmp_path):
+    drawing = drawn_for(pool())
+    save_drawing(tmp_path / "kept", drawing)
+    again = load_drawing(tmp_path / "kept", 60)
+    assert again.pictures == drawing.pictures
+    assert all(uri_to_bytes(uri)[:4] == b"RIFF" for uri in again.pictures.values())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no tensors", None], ids=["empty", "text", "about another pool"]
+)
+def test_a_damaged_drawing_is_refused_in_one_line(pool, tmp_path, content):
+    path = tmp_path / "kept.safetensors"
+    save_drawing(path, drawn_for(pool()))
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"kept\.safetensors cannot be read") as refused:
+        load_drawing(path, 60 if content is not None else 59)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_drawing_that_is_gone_is_refused(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        load_drawing(tmp_path / "gone", 3)
