@@ -48,10 +48,18 @@ def test_the_commands_classify_a_folder_and_predict_for_another(
     assert len((tmp_path / "later.csv").read_text().splitlines()) == 101
 
 
-@pytest.mark.parametrize(
-    ("document", "name"),
-    [("README.md", "released"), ("README.md", "single"), ("docs/variants.md", "variants")],
-)
+ROOT = Path(__file__).parents[1]
+PLACES = [
+    (path.relative_to(ROOT).as_posix(), name)
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for name in re.findall(r"<!-- table (\S+) -->", path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("document", "name"), PLACES)
 def test_the_tables_are_those_of_the_records(document: str, name: str) -> None:
-    root = Path(__file__).parents[1]
-    assert make_tables(root / "results", [name])[name] in (root / document).read_text("utf-8")
+    assert make_tables(ROOT / "results", [name])[name] in (ROOT / document).read_text("utf-8")
+
+
+def test_every_experiment_with_records_has_its_table_somewhere() -> None:
+    assert {path.name for path in (ROOT / "results").iterdir()} == {name for _, name in PLACES}

@@ -33,7 +33,8 @@ def make_tables(results: Path, names: Sequence[str] = ()) -> dict[str, str]:
 def make_table(name: str, records: Sequence[dict[str, Any]]) -> str:
     """A row per run where there is one method; means and deviations over partitions."""
     experiment = EXPERIMENTS[name]
-    threads = ", ".join(sorted({f"{record['machine']['threads']} threads" for record in records}))
+    numbers = sorted({record["machine"]["threads"] for record in records})
+    threads = ", ".join(f"{n} thread{'' if n == 1 else 's'}" for n in numbers)
     methods = list(dict.fromkeys(experiment.methods))
     by_run = len(methods) == 1 and len(records) <= MOST_ROWS
     first = "known / unknown" if by_run else "method"
