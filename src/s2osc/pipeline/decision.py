@@ -218,7 +218,8 @@ def _account(
         evidence.seed_score > threshold,
     ]
     weights = evidence.seed_weight
-    recall = _recall(evidence, threshold, share, seed=seed)
+    drawn = _resampled(evidence, seed) if share.estimate else []
+    recall = _recall(evidence, threshold, share, drawn)
     found = {
         "seeds": {
             "number": len(weights),
@@ -230,7 +231,7 @@ def _account(
         "test": {"p_value": evidence.p_value, "level": settings.level},
         "unknown_share": share._asdict(),
         "unknown_recall": recall._asdict() if recall else None,
-        "curve": _operating_curve(evidence, share, seed=seed),
+        "curve": _operating_curve(evidence, share, drawn),
         "prior_shift": {
             "found": bool(np.ptp(weights) > 0),
             "weights": _per_class(evidence, lambda rows: float(weights[rows].mean())),
@@ -295,13 +296,16 @@ def name_classes(account: dict[str, Any], classes: Sequence[str]) -> dict[str, A
     }
 
 
-def _recall(evidence: Evidence, threshold: float, share: Estimate, *, seed: int) -> Estimate | None:
+def _recall(
+    evidence: Evidence, threshold: float, share: Estimate, drawn: Sequence[Tails]
+) -> Estimate | None:
     """The share of unknown items that is called so; the interval by resampling."""
     if share.estimate == 0 or not np.isfinite(threshold):
         return None
     value = _found(evidence, threshold, share.estimate) / share.estimate
-    drawn = [_recall_at(curve, threshold, evidence) for curve in _resampled(evidence, seed)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = np.quantile(
+        [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
+    )
     # Unknown items that no threshold tells from known ones are in no estimate of their number;
     # the upper end of the share counts them as missed.
     low = min(float(low), value * share.estimate / share.high)
@@ -328,12 +332,13 @@ def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
     return float(audit.true_unknowns(curve, share)[place] / share)
 
 
-def _operating_curve(evidence: Evidence, share: Estimate, *, seed: int) -> list[dict[str, float]]:
+def _operating_curve(
+    evidence: Evidence, share: Estimate, drawn: Sequence[Tails]
+) -> list[dict[str, float]]:
     """What each false-alarm rate would find."""
     if share.estimate == 0:
         return []
     points: list[dict[str, float]] = []
-    drawn = _resampled(evidence, seed)
     for rate in CURVE:
         if rate < audit.smallest_promise(evidence.seed_weight):
             continue
