@@ -13,11 +13,14 @@ from scipy.stats import binomtest
 from s2osc.pipeline import audit
 from s2osc.pipeline.audit import (
     anything_unknown,
+    anything_unknown_by_class,
     bootstrap,
+    bound_on_known,
     conformal_threshold,
     effective_number,
     estimated_f_out,
     exact_interval,
+    likely_share,
     purity_of_top,
     smallest_promise,
     tails,
@@ -191,7 +194,7 @@ def test_tails_are_the_shares_above_each_threshold(pool, seeds, seed):
 @pytest.mark.parametrize(("n_pool", "n_seeds"), [(100, 18), (200, 60), (1_000, 300), (50, 500)])
 def test_a_pool_like_the_seeds_is_rarely_said_to_hold_unknown_items(n_pool, n_seeds):
     draws = random().normal(size=(1_000, n_pool + n_seeds))
-    p = np.array([anything_unknown(row[:n_pool], row[n_pool:], np.ones(n_seeds)) for row in draws])
+    p = np.array([anything_unknown(row[:n_pool], row[n_pool:]) for row in draws])
     for level in (0.01, 0.05, 0.2):
         assert np.mean(p <= level) <= 1.5 * level
 
@@ -199,24 +202,41 @@ def test_a_pool_like_the_seeds_is_rarely_said_to_hold_unknown_items(n_pool, n_se
 @pytest.mark.parametrize("shift", [3.0, 6.0])
 def test_a_pool_with_unknown_items_is_told_from_the_seeds(shift):
     pool, seeds = mixture(0.1, shift, n_pool=1_000, n_seeds=300)
-    assert anything_unknown(pool, seeds, np.ones(300)) < 1e-4
+    assert anything_unknown(pool, seeds) < 1e-4
 
 
 def test_a_pool_that_is_all_unknown_is_told_from_the_seeds():
-    assert anything_unknown(np.full(50, 2.0), np.full(30, 1.0), np.ones(30)) < 1e-4
+    assert anything_unknown(np.full(50, 2.0), np.full(30, 1.0)) < 1e-4
 
 
 def test_scores_that_are_all_the_same_say_nothing():
-    assert anything_unknown(np.ones(500), np.ones(200), np.ones(200)) > 0.05
+    assert anything_unknown(np.ones(500), np.ones(200)) > 0.05
 
 
 @pytest.mark.parametrize(("n_pool", "n_seeds"), [(2, 1), (2, 2), (5, 1), (3, 40)])
 def test_a_few_items_can_be_tested(n_pool, n_seeds):
-    p = anything_unknown(np.arange(n_pool) + 100.0, np.arange(n_seeds), np.ones(n_seeds))
+    p = anything_unknown(np.arange(n_pool) + 100.0, np.arange(n_seeds))
     assert 0 < p <= 1
 
 
 # The unknown share
+
+
+@pytest.mark.parametrize(("shift", "error"), [(1.5, 0.08), (2.0, 0.04), (4.0, 0.02)])
+def test_the_likely_share_is_nearer_to_the_truth_than_the_low_estimate(shift, error):
+    likely, low = [], []
+    for seed in range(20):
+        curve = tails(*mixture(0.4, shift, n_pool=2_000, n_seeds=300, seed=seed), np.ones(300))
+        likely.append(likely_share(curve, 2_000, 300))
+        low.append(unknown_share(curve, 2_000, 300).estimate)
+    assert np.mean(likely) == pytest.approx(0.4, abs=error)
+    assert abs(np.mean(likely) - 0.4) < abs(np.mean(low) - 0.4)
+
+
+def test_the_bound_holds_known_items_alone_where_the_unknown_stand_apart():
+    pool, seeds = np.r_[np.zeros(60), np.full(40, 9.0)], np.zeros(50)
+    bound = bound_on_known(tails(pool, seeds, np.ones(50)), 100, 50)
+    assert bound.ratio[bound.tightest] == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("pi", [0.05, 0.2, 0.5, 0.9])
@@ -342,7 +362,6 @@ def test_equal_weights_of_any_size_change_nothing():
         assert conformal_threshold(seeds, other, rate) == conformal_threshold(seeds, one, rate)
     for mine, theirs in zip(tails(pool, seeds, other), tails(pool, seeds, one), strict=True):
         np.testing.assert_allclose(mine, theirs)
-    assert anything_unknown(pool, seeds, other) == pytest.approx(anything_unknown(pool, seeds, one))
     for mine, theirs in zip(
         purity_of_top(pool, seeds, other, 0.2), purity_of_top(pool, seeds, one, 0.2), strict=True
     ):
@@ -373,10 +392,32 @@ def test_weights_mend_the_false_alarms_of_a_class_that_is_frequent_in_the_pool()
     assert np.mean(mended) == pytest.approx(0.1, abs=0.01)
 
 
-def test_weights_mend_the_test_and_the_share():
+def test_a_shift_of_classes_is_no_unknown_class_where_each_name_is_tested_by_itself():
+    p = []
+    for seed in range(200):
+        draw = random(seed)
+        named, seed_named = (draw.random(400) < 0.9).astype(int), np.repeat([0, 1], 60)
+        pool, seeds = draw.normal(size=400) + 2 * named, draw.normal(size=120) + 2 * seed_named
+        p.append(anything_unknown_by_class(pool, seeds, named, seed_named))
+        if seed == 0:
+            assert anything_unknown(pool, seeds) < 0.01  # without names it is taken for one
+    assert np.mean(np.array(p) <= 0.05) <= 0.075
+
+
+def test_an_unknown_class_that_hides_behind_one_name_is_found_by_it():
+    pool, seeds = mixture(0.2, 4.0, n_pool=600, n_seeds=200)
+    pool_named, seed_named = np.zeros(600, int), np.arange(200) % 2
+    pool_named[300:] = 1
+    assert anything_unknown_by_class(pool, seeds, pool_named, seed_named) < 1e-4
+
+
+def test_names_no_seed_has_cannot_be_tested():
+    pool, seeds = mixture(0.2, 4.0, n_pool=600, n_seeds=200)
+    assert anything_unknown_by_class(pool, seeds, np.ones(600, int), np.zeros(200, int)) == 1.0
+
+
+def test_weights_mend_the_share():
     pool, seeds, weights = shifted_classes(0)
-    assert anything_unknown(pool, seeds, np.ones(600)) < 0.01
-    assert anything_unknown(pool, seeds, weights) > 0.05
     n = effective_number(weights)
     assert unknown_share(tails(pool, seeds, np.ones(600)), 2_000, 600).estimate > 0.2
     assert unknown_share(tails(pool, seeds, weights), 2_000, n).estimate < 0.05

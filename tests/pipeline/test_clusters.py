@@ -7,9 +7,11 @@ from s2osc.errors import SettingsError
 from s2osc.pipeline.clusters import (
     ClusterSettings,
     Grouping,
+    describe,
     fit_space,
-    flatten,
     group_unknown,
+    place,
+    shrink,
 )
 from samples import make_blobs, make_images
 
@@ -233,11 +235,31 @@ def test_a_space_without_unknown_items_can_be_fitted(n_unknown):
 def test_large_images_are_averaged_down():
     image = np.zeros((1, 64, 96, 3), np.uint8)
     image[0, :2, :3] = 255
-    rows = flatten(image)
-    assert rows.shape == (1, 32 * 32 * 3)
-    assert rows[0, :3].tolist() == [1.0, 1.0, 1.0]
-    assert rows[0, 3:].max() == 0
+    small = shrink(image)
+    assert small.shape == (1, 32, 32, 3)
+    assert small[0, 0, 0].tolist() == [255.0, 255.0, 255.0]
+    assert small[0, 1:].max() == small[0, 0, 1:].max() == 0
 
 
 def test_a_strip_of_an_image_keeps_its_short_side():
-    assert flatten(np.full((2, 1, 100), 255, np.uint8)).shape == (2, 25)
+    assert shrink(np.full((2, 1, 100), 255, np.uint8)).shape == (2, 1, 25)
+
+
+def test_images_are_described_by_shape_not_by_brightness():
+    images, labels = make_images(20)
+    darker = (images // 2).astype(np.uint8)
+    described, again = describe(images), describe(darker)
+    own = np.linalg.norm(described - again, axis=1)
+    other = np.linalg.norm(described[labels == 0][:, None] - described[labels == 1][None], axis=2)
+    assert own.max() < other.min()
+
+
+def test_long_vectors_are_compared_by_direction_and_short_ones_as_they_are():
+    random = np.random.default_rng(0)
+    long, short = random.normal(size=(5, 64)), random.normal(size=(5, 63))
+    mean, scale = np.full(64, 0.5), np.full(64, 2.0)
+    placed = place(long, mean, scale)
+    np.testing.assert_allclose(np.linalg.norm(placed, axis=1), 1)
+    np.testing.assert_allclose(place(mean + 3 * (long - mean), mean, scale), placed)
+    np.testing.assert_allclose(place(short, mean[:63], scale[:63]), (short - 0.5) / 2)
+    assert np.isfinite(place(mean[None], mean, scale)).all()

@@ -15,7 +15,7 @@ from s2osc.pipeline.teacher import Sight, Teacher
 from s2osc.types import UNKNOWN
 
 # The inputs of these models are single numbers, which the space of the groups takes as they are.
-SPACE = GroupingSpace(np.zeros(1), np.eye(1), np.zeros(2), np.zeros((2, 0)))
+SPACE = GroupingSpace(np.zeros(1), np.ones(1), np.eye(1), np.zeros(2), np.zeros((2, 0)))
 
 
 @dataclass(frozen=True, eq=False)

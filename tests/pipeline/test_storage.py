@@ -13,7 +13,7 @@ import torch
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network
-from s2osc.pipeline.clusters import Grouping, GroupingSpace, flatten
+from s2osc.pipeline.clusters import Grouping, GroupingSpace, describe
 from s2osc.pipeline.filtering import FilterSettings, Units
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
@@ -48,11 +48,17 @@ def untrained(inputs, n_groups=2, threshold=0.25):
     def draw(*shape):
         return random.normal(size=shape).astype(np.float32)
 
-    n_inputs = flatten(inputs).shape[1]
+    n_inputs = describe(inputs).shape[1]
     return OpenSetModel(
         Teacher(f, draw(3, 16)),
         Student(g, "one", vote=True, voice=0.5),
-        GroupingSpace(draw(n_inputs), draw(4, n_inputs).T, draw(16), draw(16, 3)),
+        GroupingSpace(
+            draw(n_inputs),
+            np.ones(n_inputs, np.float32),
+            draw(4, n_inputs).T,
+            draw(16),
+            draw(16, 3),
+        ),
         Grouping(
             draw(8 * n_groups, 7),
             np.repeat(np.arange(n_groups), 8),
@@ -196,7 +202,7 @@ def test_the_folder_holds_json_and_plain_tensors_and_nothing_else(folder):
     (length,) = struct.unpack("<Q", weights[:8])
     header = json.loads(weights[8 : 8 + length])
     assert {"teacher.head.weight", "space.input_axes", "groups.items"} <= set(header)
-    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 2
+    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 3
 
 
 def test_reading_a_model_unpickles_nothing(folder, monkeypatch):
@@ -269,11 +275,11 @@ def test_a_description_that_is_not_text_is_refused(folder):
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder):
-    edit(folder, format=3, s2osc="9.1")
-    assert_refused(folder, "is of format 3, written by s2osc 9.1; .* install a newer s2osc")
+    edit(folder, format=4, s2osc="9.1")
+    assert_refused(folder, "is of format 4, written by s2osc 9.1; .* install a newer s2osc")
 
 
-@pytest.mark.parametrize("number", [1, 0, -7])
+@pytest.mark.parametrize("number", [2, 1, 0, -7])
 def test_an_earlier_format_asks_for_another_run(folder, number):
     edit(folder, format=number, s2osc="0.1.0")
     words = f"is of format {number}, written by s2osc 0.1.0, an earlier one; .* classify anew"

@@ -146,47 +146,52 @@ def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Est
     return Estimate(rate, low, high)
 
 
-def anything_unknown(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> float:
+def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     """The p-value of "nothing in the pool is unknown", from seeds missing at the top of a ranking.
 
     Were all known, the seeds would be a random part of the whole: their number among the top n is
     hypergeometric. Several n are looked at, and the smallest p-value is multiplied by how many.
 
-    >>> top = anything_unknown(np.arange(100.0), np.arange(0.5, 50), np.ones(50))
-    >>> top < 1e-6
+    >>> anything_unknown(np.arange(100.0), np.arange(0.5, 50)) < 1e-6
     True
     """
     scores = np.concatenate([pool, seeds])
     is_seed = np.arange(len(scores)) >= len(pool)
     # Equal scores in random order: neither pool nor seeds may come first among them.
     order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
-    found = np.cumsum(is_seed[order] * np.append(np.ones(len(pool)), weights)[order])
-    # Weighted seeds count as their effective number does.
-    scale = weights.sum() / (weights**2).sum()
-    n_effective = weights.sum() * scale
+    found = np.cumsum(is_seed[order])
     sizes = sorted({ceil(share * len(scores)) for share in SCANNED})
     sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [len(scores) // 2 or 1]
-    whole = len(pool) + round(n_effective)
-    p = [
-        hypergeom.cdf(
-            round(found[size - 1] * scale),
-            whole,
-            round(n_effective),
-            min(whole, round(size * whole / len(scores))),
-        )
-        for size in sizes
-    ]
+    p = [hypergeom.cdf(found[size - 1], len(scores), len(seeds), size) for size in sizes]
     return float(min(1.0, len(sizes) * min(p)))
 
 
-def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
-    """pi, the share of the pool that is unknown: 1 - pi <= (1 - pool above) / (1 - seeds above).
+def anything_unknown_by_class(
+    pool: np.ndarray, seeds: np.ndarray, pool_named: np.ndarray, seed_named: np.ndarray
+) -> float:
+    """The same where classes are mixed otherwise in the pool than among the seeds.
+
+    Among the items that f gives one name, the mixture of classes does not matter: each name is
+    tested by itself, and the smallest p-value multiplied by the number of names.
+    """
+    names = [c for c in np.unique(pool_named) if (seed_named == c).any()]
+    p = [anything_unknown(pool[pool_named == c], seeds[seed_named == c]) for c in names]
+    return min(1.0, len(p) * min(p)) if p else 1.0
+
+
+class Bound(NamedTuple):
+    """1 - pi <= ratio, at every threshold with enough seeds below it."""
+
+    ratio: np.ndarray  # (1 - pool above) / (1 - seeds above)
+    error: np.ndarray  # its relative error
+    tightest: int  # the threshold whose ratio, two deviations added, is smallest
+
+
+def bound_on_known(curve: Tails, n_pool: int, n_seeds: float) -> Bound:
+    """How much of the pool can be known at most: 1 - pi <= (1 - pool above) / (1 - seeds above).
 
     The pool is what it is; what varies is how many of its known items lie above a threshold when
-    so many of the seeds do. The bound is tightest where no unknown item lies below. The smallest
-    of many noisy ratios is too small, so two deviations are added for the estimate, and more for
-    the low end. High: as many taken off at the tightest place; it is an upper end only if some
-    threshold has known items alone below it, which no one can know.
+    so many of the seeds do. The bound is tightest where no unknown item lies below.
     """
     enough = 1 - curve.seeds >= FEWEST_BELOW
     pool, seeds = curve.pool[enough], curve.seeds[enough]
@@ -195,13 +200,31 @@ def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
     n_known = np.maximum(ratio * n_pool, 1)
     # Relative, hence a factor: the ratio of two counts is skewed where few seeds lie below.
     error = np.sqrt(above / (1 - above) * (1 / n_seeds + 1 / n_known))
-    bound = ratio * np.exp(2 * error)
-    tightest = int(np.argmin(bound))
-    value = max(0.0, 1 - float(bound[tightest]))
+    return Bound(ratio, error, int(np.argmin(ratio * np.exp(2 * error))))
+
+
+def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
+    """pi, the share of the pool that is unknown, estimated low.
+
+    The smallest of many noisy ratios is too small, so two deviations are added for the estimate,
+    and more for the low end. High: as many taken off at the tightest place; it is an upper end
+    only if some threshold has known items alone below it, which no one can know.
+    """
+    ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds)
+    value = max(0.0, 1 - float(ratio[tightest] * np.exp(2 * error[tightest])))
     item = 1 / n_pool
     low = max(0.0, 1 - float(np.min(ratio * np.exp(4 * error))) - item)
     high = 1 - float(ratio[tightest] * np.exp(-4 * error[tightest])) + item
     return Estimate(value, low, min(1.0, max(high, value)))
+
+
+def likely_share(curve: Tails, n_pool: int, n_seeds: float) -> float:
+    """pi with half a deviation added: the smallest of many ratios is a little too small.
+
+    What a share of the unknown is divided by: a recall over a low estimate would be too good.
+    """
+    ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds)
+    return max(0.0, 1 - float(ratio[tightest] * np.exp(error[tightest] / 2)))
 
 
 def true_unknowns(curve: Tails, share: float) -> np.ndarray:

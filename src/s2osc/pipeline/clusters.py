@@ -17,6 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import randomized_svd
 
 from s2osc.errors import SettingsError
+from s2osc.pipeline.neighbours import CELLS, gradient_histograms
 from s2osc.seeding import derive, rng
 
 MAX_GROUPS = 20
@@ -27,6 +28,7 @@ USUAL_CUTS = (0.11, 0.085, 0.095, 0.13)  # through one class, for sizes no known
 N_VOTES = 5
 FEWEST = 30  # under this many items, one group: no cut can be told from chance
 IMAGE_SIDE = 32  # larger images are averaged down for the grouping
+LONG = 64  # features from which on a vector is compared by its direction
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,14 @@ class ClusterSettings:
     """How many groups of unknown items there are; ``None`` estimates.
 
     Cuts are relative to the mean of the best cuts through each known class. The first, which says
-    that there is more than one group, is held to a higher standard than those after it.
+    that there is more than one group, is held to a higher standard than those after it; the more
+    groups come out, the less they are an accident, and the standard falls.
     """
 
     n_groups: int | None = None
-    first_cut: float = 0.35
+    first_cut: float = 0.3
+    each_more: float = 0.06  # group after the second
+    most_cut: float = 0.5
     next_cuts: float = 0.65
     smallest_share: float = 0.02  # of the unknown items; less is no group of its own
     n_resamples: int = 10  # samples of three quarters behind the interval and the stability
@@ -54,11 +59,13 @@ class ClusterSettings:
 class GroupingSpace:
     """Where unknown items are compared: principal axes of the inputs and of f's embedding.
 
-    f pulled the known classes together, so its embedding is scaled to the spread *within* them:
-    what varies inside a class is no reason to part items.
+    Images are compared by their gradients, which see shape rather than brightness; long vectors by
+    their direction. f pulled the known classes together, so its embedding is scaled to the spread
+    *within* them: what varies inside a class is no reason to part items.
     """
 
     input_mean: np.ndarray  # (D,)
+    input_scale: np.ndarray  # (D,)
     input_axes: np.ndarray  # (D, a)
     embedding_mean: np.ndarray  # (d,)
     embedding_axes: np.ndarray  # (d, b)
@@ -68,7 +75,8 @@ class GroupingSpace:
         parts = [
             np.concatenate(
                 [
-                    (flatten(inputs[rows]) - self.input_mean) @ self.input_axes,
+                    place(describe(inputs[rows]), self.input_mean, self.input_scale)
+                    @ self.input_axes,
                     (embeddings[rows] - self.embedding_mean) @ self.embedding_axes,
                 ],
                 axis=1,
@@ -89,38 +97,55 @@ def fit_space(
     random = rng(seed, "grouping space")
     k = random.permutation(len(labels))[:N_FITTED]
     u = random.permutation(len(unknown[0]))[:N_FITTED]
-    inputs = np.concatenate([flatten(known[0][k]), flatten(unknown[0][u])])
+    raw = np.concatenate([describe(known[0][k]), describe(unknown[0][u])])
     embeddings = np.concatenate([known[1][k], unknown[1][u]])
-    scale = np.ones(inputs.shape[1], np.float32)
+    input_mean, input_scale = raw.mean(0), np.ones(raw.shape[1], np.float32)
     if known[0].ndim == 2:
         # Columns of a table come in units of their own; one that does not vary has none.
-        spread = inputs.std(0)
-        scale = np.where(spread > 1e-6 * np.abs(inputs).max(0), spread, 1)
-    scaled_mean, input_axes = _principal_axes(inputs / scale, seed)
-    input_mean, input_axes = scaled_mean * scale, input_axes / scale[:, None]
+        spread = raw.std(0)
+        input_scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
+    inputs = place(raw, input_mean, input_scale)
+    input_axes = _principal_axes(inputs, seed)[1]
     embedding_mean, embedding_axes = _principal_axes(embeddings, seed)
     placed = (embeddings[: len(k)] - embedding_mean) @ embedding_axes
     embedding_axes = embedding_axes @ _within_class_scaling(placed, labels[k])
     return GroupingSpace(
         input_mean,
+        input_scale,
         _unit_spread(inputs[len(k) :] if len(u) > 1 else inputs, input_axes),
         embedding_mean,
         _unit_spread(embeddings[len(k) :] if len(u) > 1 else embeddings, embedding_axes),
     )
 
 
-def flatten(inputs: np.ndarray) -> np.ndarray:
-    """Vectors as they are; images averaged over blocks to at most 32 x 32, as one row each."""
+def describe(inputs: np.ndarray) -> np.ndarray:
+    """Vectors as they are; of images, how strong gradients of each direction are in each part."""
     if inputs.ndim == 2:
         return inputs.astype(np.float32)
-    n, height, width = inputs.shape[:3]
+    small = shrink(inputs)
+    return np.concatenate([gradient_histograms(small, n_cells) for n_cells in CELLS], axis=1)
+
+
+def place(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Rows around their mean; long vectors at unit length, for their direction is what they say.
+
+    >>> place(np.array([[3.0, 4.0]]), np.zeros(2), np.ones(2)).tolist()
+    [[3.0, 4.0]]
+    """
+    placed = (rows - mean) / scale
+    if rows.shape[1] < LONG:
+        return placed
+    return placed / np.maximum(np.linalg.norm(placed, axis=1, keepdims=True), 1e-12)
+
+
+def shrink(images: np.ndarray) -> np.ndarray:
+    """Images averaged over blocks to at most 32 x 32."""
+    n, height, width = images.shape[:3]
     down, across = -(-height // IMAGE_SIDE), -(-width // IMAGE_SIDE)
     n_down, n_across = height // down, width // across
-    cropped = inputs[:, : n_down * down, : n_across * across]
-    n_colours = 1 if inputs.ndim == 3 else inputs.shape[3]
-    blocks = cropped.reshape(n, n_down, down, n_across, across, n_colours)
-    means = blocks.mean((2, 4), dtype=np.float32)
-    return means.reshape(n, n_down * n_across * n_colours) / np.float32(255)
+    cropped = images[:, : n_down * down, : n_across * across]
+    blocks = cropped.reshape(n, n_down, down, n_across, across, *images.shape[3:])
+    return blocks.mean((2, 4), dtype=np.float32)
 
 
 def _principal_axes(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -278,7 +303,7 @@ def _n_neighbours(n: int) -> int:
 
 def _n_draws(size: int) -> int:
     """Small samples say little, but take no time."""
-    return max(2, CUT_SIZES[-1] // size)
+    return max(8, 4 * CUT_SIZES[-1] // size)
 
 
 def _leading_axes(nearest: np.ndarray, n_axes: int, random: np.random.Generator) -> np.ndarray:
@@ -353,10 +378,10 @@ def _partition(
             break  # twice as many pieces as groups, and still no further group
         groups = _divide(axes, n_groups, random)
         groups = _merge(items, nearest, groups, ruler, settings, random)
-        if (
-            groups.max() > best.max()
-            and _most_apart(items, groups, ruler, random) <= settings.first_cut
-        ):
+        if groups.max() <= best.max():
+            continue
+        standard = settings.first_cut + settings.each_more * (int(groups.max()) - 1)
+        if _most_apart(items, groups, ruler, random) <= min(standard, settings.most_cut):
             best = groups
     return best
 

@@ -90,6 +90,11 @@ def share_of_unknown(evidence: Evidence) -> Estimate:
     )
 
 
+def _likely_share(evidence: Evidence, curve: Tails) -> float:
+    n_seeds = audit.effective_number(evidence.seed_weight)
+    return audit.likely_share(curve, len(evidence.score), n_seeds)
+
+
 def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
     """The limit the seeds set; above it, if balance is the aim, the best estimated F_out."""
     limit = audit.conformal_threshold(
@@ -302,14 +307,16 @@ def _recall(
     """The share of unknown items that is called so; the interval by resampling."""
     if share.estimate == 0 or not np.isfinite(threshold):
         return None
-    value = _found(evidence, threshold, share.estimate) / share.estimate
+    likely = _likely_share(evidence, evidence.tails())
+    value = _found(evidence, threshold, likely) / likely
     low, high = np.quantile(
         [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
     )
     # Unknown items that no threshold tells from known ones are in no estimate of their number;
-    # the upper end of the share counts them as missed.
-    low = min(float(low), value * share.estimate / share.high)
-    return Estimate(value, low, max(value, float(high)))
+    # the upper end of the share counts them as missed. There may be fewer of them, too.
+    low = min(float(low), value * likely / share.high)
+    of_fewest = _found(evidence, threshold, share.estimate) / share.estimate
+    return Estimate(value, low, max(value, float(high), of_fewest))
 
 
 def _resampled(evidence: Evidence, seed: int) -> list[Tails]:
@@ -323,8 +330,7 @@ def _resampled(evidence: Evidence, seed: int) -> list[Tails]:
 
 
 def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
-    n_seeds = audit.effective_number(evidence.seed_weight)
-    share = audit.unknown_share(curve, len(evidence.score), n_seeds).estimate
+    share = _likely_share(evidence, curve)
     if share == 0:
         return 0.0
     # Thresholds fall: the last one that is not below.
@@ -338,12 +344,13 @@ def _operating_curve(
     """What each false-alarm rate would find."""
     if share.estimate == 0:
         return []
+    likely = _likely_share(evidence, evidence.tails())
     points: list[dict[str, float]] = []
     for rate in CURVE:
         if rate < audit.smallest_promise(evidence.seed_weight):
             continue
         threshold = audit.conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
-        found = _found(evidence, threshold, share.estimate) / share.estimate
+        found = _found(evidence, threshold, likely) / likely
         if points:  # a lower threshold finds no less, whatever the noise says
             found = max(found, points[-1]["recall"])
         low, high = np.quantile(

@@ -25,7 +25,7 @@ from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
 SPACE = tuple(field.name for field in fields(GroupingSpace))
 GROUPING = ("items", "groups", "stability", "tightness")
