@@ -39,12 +39,34 @@ def check_labels_are_known_or_unknown(method: Method) -> None:
     assert set(labels) <= {UNKNOWN, *range(N_KNOWN)}
 
 
-def check_scores_and_confidences_are_probabilities(method: Method) -> None:
+def check_scores_are_finite_and_confidences_are_probabilities(method: Method) -> None:
     predictions = fitted(method).predict(POOL)
-    for values in (predictions.unknown_score, predictions.confidence):
-        assert values.shape == (len(POOL),)
-        assert values.min() >= 0
-        assert values.max() <= 1 + 1e-6
+    assert predictions.unknown_score.shape == predictions.confidence.shape == (len(POOL),)
+    assert np.isfinite(predictions.unknown_score).all()
+    assert predictions.confidence.min() >= 0
+    assert predictions.confidence.max() <= 1 + 1e-6
+
+
+def check_every_item_has_a_nearest_known_class_which_is_its_label_where_that_is_known(
+    method: Method,
+) -> None:
+    predictions = fitted(method).predict(POOL)
+    assert predictions.nearest is not None
+    assert set(predictions.nearest) <= set(range(N_KNOWN))
+    named = predictions.labels != UNKNOWN
+    np.testing.assert_array_equal(predictions.nearest[named], predictions.labels[named])
+
+
+def check_features_are_one_finite_row_per_item(method: Method) -> None:
+    features = fitted(method).features(POOL)
+    assert features.ndim == 2
+    assert len(features) == len(POOL)
+    assert np.isfinite(features).all()
+
+
+def check_no_items_give_no_answers(method: Method) -> None:
+    predictions = fitted(method).predict(POOL[:0])
+    assert predictions.labels.shape == predictions.unknown_score.shape == (0,)
 
 
 def check_the_score_rises_with_unknownness(method: Method) -> None:

@@ -40,9 +40,13 @@ def make_images(
 
 
 def open_set(inputs: np.ndarray, labels: np.ndarray, n_known: int = N_KNOWN) -> Split:
-    """Every other item of the first classes is labelled; the rest, and all others, are the pool."""
+    """Every other item of the first classes is labelled; the rest, and all others, are the pool.
+
+    Every ninth item of the pool stands for those nobody has seen.
+    """
     is_training = (labels < n_known) & (np.arange(len(labels)) % 2 == 0)
     truth_classes = labels[~is_training]
+    new = slice(None, None, 9)
     return Split(
         known=Labelled(inputs[is_training], labels[is_training]),
         pool=inputs[~is_training],
@@ -50,6 +54,9 @@ def open_set(inputs: np.ndarray, labels: np.ndarray, n_known: int = N_KNOWN) -> 
         truth_classes=truth_classes,
         known_classes=tuple(range(n_known)),
         unknown_classes=tuple(range(n_known, labels.max() + 1)),
+        held_out=inputs[~is_training][new],
+        held_out_truth=np.where(truth_classes < n_known, truth_classes, UNKNOWN)[new],
+        held_out_classes=truth_classes[new],
     )
 
 

@@ -4,7 +4,7 @@ Tensors live inside networks; every seam between modules is a numpy array. Input
 ``(n, H, W)`` or ``(n, H, W, 3)`` uint8, or vectors, ``(n, D)`` float32.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -87,6 +87,9 @@ class Split:
     truth_classes: np.ndarray  # (n,) int: the class of the data set, also where it is unknown
     known_classes: tuple[int, ...]  # the data set's number of each known class
     unknown_classes: tuple[int, ...]
+    held_out: np.ndarray  # (m, ...) items that no method sees before it is judged by them
+    held_out_truth: np.ndarray  # (m,)
+    held_out_classes: np.ndarray  # (m,)
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class Predictions:
     labels: np.ndarray  # (n,) int
     unknown_score: np.ndarray  # (n,) float
     confidence: np.ndarray  # (n,) float: probability of the label given
+    nearest: np.ndarray | None = field(default=None, kw_only=True)
+    """(n,) int: the best known class of each item, also of those called unknown."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +125,15 @@ class Answer(Predictions):
 
 
 class Recogniser(Protocol):
-    """A fitted method. It only predicts."""
+    """A fitted method. It only predicts, and shows what it sees.
+
+    ``features`` is (n, d): the space in which the method tells items apart. Unknown items are
+    grouped in it, and pictures of it are drawn.
+    """
 
     def predict(self, inputs: np.ndarray) -> Predictions: ...
+
+    def features(self, inputs: np.ndarray) -> np.ndarray: ...
 
 
 class Method(Protocol):

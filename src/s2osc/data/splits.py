@@ -14,13 +14,16 @@ from s2osc.types import UNKNOWN, Labelled, Split
 class Protocol:
     """Which classes are known, and how many items of each go where."""
 
-    known_classes: tuple[int, ...] | None = None  # None: half of the classes, at random
+    known_classes: tuple[int, ...] | None = None  # None: n_known of them, at random
     unknown_classes: tuple[int, ...] | None = None  # None: n_unknown of the others, at random
+    n_known: int | None = None  # at random; None: half of the classes
     n_unknown: int = 1
     pool_share: float = 0.33  # of each known class's items
     sizes: tuple[int, int, int] | None = None  # training, pool of a known class; unknown in all
     unknown_shares: tuple[float, ...] = ()  # of the pool, one per partition, over and over
     shifted: bool = False  # one known class is absent from the pool, one five times as frequent
+    held_out: int = 0  # of each class, a tenth of it at most, that no method sees in training
+    shrink: bool = False  # classes with fewer items than ``sizes`` ask for are split in proportion
 
     def draw_unknown_share(self, seed: int) -> float | None:
         """The share of unknown items in the pool of this partition; None: all there are."""
@@ -32,7 +35,7 @@ class Protocol:
         """Known and unknown classes of one partition; partition and items depend on the seed."""
         order = [int(c) for c in rng(seed, "classes").permutation(n_classes)]
         may_be_known = [c for c in order if c not in (self.unknown_classes or ())]
-        known = self.known_classes or tuple(sorted(may_be_known[: n_classes // 2]))
+        known = self.known_classes or tuple(sorted(may_be_known[: self.n_known or n_classes // 2]))
         others = [c for c in order if c not in known]
         return known, self.unknown_classes or tuple(sorted(others[: self.n_unknown]))
 
@@ -48,33 +51,27 @@ def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
     """Draw one partition of a data set. The pool comes in random order."""
     known_classes, unknown_classes = protocol.draw_classes(len(dataset.classes), seed)
     random = rng(seed, "items")
-    training, pool = [], []
+    training, pool, unknown, held_out = [], [], [], []
     for c in known_classes:
-        rows = random.permutation(np.flatnonzero(dataset.labels == c))
-        n_pool = round(protocol.pool_share * len(rows))
-        n_training = len(rows) - n_pool
-        if protocol.sizes:
-            n_training, n_pool, _ = protocol.sizes
-        if len(rows) < n_training + n_pool:
-            raise DataError(
-                f"class {c} of {dataset.name} has {len(rows)} items; the protocol takes "
-                f"{n_training + n_pool}"
-            )
+        rows, apart = set_apart(dataset, c, protocol, random)
+        n_training, n_pool = divide_class(len(rows), protocol, f"class {c} of {dataset.name}")
         training.append(rows[:n_training])
         pool.append(rows[n_training : n_training + n_pool])
+        held_out.append(apart)
     if protocol.shifted:
         pool = shift_classes(pool)
-    unknown = []
     for c in unknown_classes:
-        rows = random.permutation(np.flatnonzero(dataset.labels == c))
+        rows, apart = set_apart(dataset, c, protocol, random)
         unknown.append(
             rows[: protocol.sizes[2] // len(unknown_classes)] if protocol.sizes else rows
         )
+        held_out.append(apart)
     share = protocol.draw_unknown_share(seed)
     if share is not None:
         unknown = thin_out(unknown, share, sum(map(len, pool)))
     training_rows = np.concatenate(training)
     pool_rows = random.permutation(np.concatenate([*pool, *unknown]))
+    held_out_rows = np.concatenate(held_out)
     label_of = np.full(len(dataset.classes), UNKNOWN)
     label_of[list(known_classes)] = np.arange(len(known_classes))
     return Split(
@@ -84,7 +81,40 @@ def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
         truth_classes=dataset.labels[pool_rows],
         known_classes=known_classes,
         unknown_classes=() if share == 0 else unknown_classes,
+        held_out=dataset.inputs[held_out_rows],
+        held_out_truth=label_of[dataset.labels[held_out_rows]],
+        held_out_classes=dataset.labels[held_out_rows],
     )
+
+
+def set_apart(
+    dataset: Dataset, c: int, protocol: Protocol, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of one class in random order: those to use, and those nobody sees."""
+    rows = random.permutation(np.flatnonzero(dataset.labels == c))
+    n = len(rows) - min(protocol.held_out, len(rows) // 10)
+    return rows[:n], rows[n:]
+
+
+def divide_class(n_items: int, protocol: Protocol, what: str) -> tuple[int, int]:
+    """How many items of a known class are labelled, and how many go to the pool.
+
+    >>> divide_class(100, Protocol(), "a"), divide_class(100, Protocol(sizes=(20, 10, 5)), "a")
+    ((67, 33), (20, 10))
+    >>> divide_class(60, Protocol(sizes=(600, 300, 900), shrink=True), "a")
+    (40, 20)
+    """
+    if not protocol.sizes:
+        n_pool = round(protocol.pool_share * n_items)
+        return n_items - n_pool, n_pool
+    n_training, n_pool, _ = protocol.sizes
+    wanted = n_training + n_pool
+    if n_items < wanted and protocol.shrink:
+        n_pool = n_items * n_pool // wanted
+        return n_items - n_pool, n_pool
+    if n_items < wanted:
+        raise DataError(f"{what} has {n_items} items; the protocol takes {wanted}")
+    return n_training, n_pool
 
 
 def shift_classes(pool: list[np.ndarray]) -> list[np.ndarray]:

@@ -85,6 +85,9 @@ class Solution:
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.model.predict(inputs)
 
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        return self.model.features(inputs)
+
 
 class Pool(NamedTuple):
     """Pool and seeds as they go through the steps together: the pool first, then the seeds."""
@@ -150,7 +153,7 @@ class S2OSCMethod:
             unit = units(sight, self.filtering)
             w = distinctness(sight, unit, self.filtering)
             ranking = self._rank(pooled, sight, w, training, seed=seed)
-            p_value = p_value_of(ranking, pooled)
+            p_value = p_value_of(ranking, pooled, sight.logits.argmax(1))
         if self.decision.rule == "seeds" and p_value > self.decision.level:
             return self._nothing_unknown(
                 teacher, pooled, sight, w, ranking, p_value, training, clock, seed=seed
@@ -175,6 +178,7 @@ class S2OSCMethod:
                 student = weigh_vote(student, *of_seeds, pooled.seed_labels)
             evidence = self._gather(student, seen, sight, ranking, pooled, p_value, seed=seed)
             decision = self._decide(student, seen, sight, evidence, seed=seed)
+            named = student.probabilities(seen.logits, sight.logits)[:, :-1].argmax(1)
         with clock("groups"):
             space, grouping = self._group(
                 teacher, training, pooled, sight, decision.labels == UNKNOWN, seed=seed
@@ -192,6 +196,7 @@ class S2OSCMethod:
             groups=np.where(decision.labels == UNKNOWN, groups, -1),
             distinctness=w[: pooled.n],
             filtered=np.isin(np.arange(pooled.n), parts.unknown),
+            nearest=named[: pooled.n],
         )
         return Solution(
             model,
@@ -344,6 +349,7 @@ class S2OSCMethod:
             groups=groups,
             distinctness=w[:n],
             filtered=np.zeros(n, bool),
+            nearest=evidence.nearest,
         )
         purity = audit.purity_of_top(*split_scores(ranking.score, pooled), weights, 0.0)
         account = decision.audit | {"purity": told_of_purity(purity, 0), "groups": None}
@@ -377,12 +383,17 @@ def split_scores(scores: np.ndarray, pooled: Pool) -> tuple[np.ndarray, np.ndarr
     return scores[: pooled.n], scores[pooled.n :]
 
 
-def p_value_of(ranking: Ranking, pooled: Pool) -> float:
-    """The p-value of "nothing is unknown"; 0 without seeds, for then nobody can tell."""
+def p_value_of(ranking: Ranking, pooled: Pool, named: np.ndarray) -> float:
+    """The p-value of "nothing is unknown"; 0 without seeds, for then nobody can tell.
+
+    ``named`` is the known class that f gives each item of pool and seeds.
+    """
     if not len(pooled.seed_labels):
         return 0.0
-    weights = ranking.class_weights[pooled.seed_labels]
-    return audit.anything_unknown(*split_scores(ranking.score, pooled), weights)
+    scores = split_scores(ranking.score, pooled)
+    if np.ptp(ranking.class_weights) == 0:
+        return audit.anything_unknown(*scores)
+    return audit.anything_unknown_by_class(*scores, *split_scores(named, pooled))
 
 
 def told_by_seeds(ranking: Ranking, pooled: Pool, *, seed: int) -> np.ndarray:

@@ -28,6 +28,9 @@ class OpenSetModel:
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
 
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        return self.student.look(inputs).embeddings
+
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown."""
         taught = self.teacher.look(inputs).logits
@@ -50,6 +53,7 @@ class OpenSetModel:
             groups=groups,
             distinctness=distinctness(sight, self.unit, self.filtering),
             filtered=np.zeros(len(p), bool),
+            nearest=known_class,
         )
 
     def says_unknown(self, logits: np.ndarray) -> np.ndarray:
@@ -84,7 +88,11 @@ class KnownOnlyModel:
             groups=np.full(n, -1),
             distinctness=sight.entropy + sight.distance,
             filtered=np.zeros(n, bool),
+            nearest=p.argmax(1),
         )
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        return self.teacher.look(inputs).embeddings
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown, which is never."""

@@ -1,6 +1,6 @@
 """f, the teacher: a plain classifier of the known classes (Eq. 1), and what it sees in an item."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy.special import log_softmax, softmax
 
 from s2osc.errors import SettingsError
 from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.kept import trained_once
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import TrainSettings, outputs, shuffled, train
@@ -114,13 +115,18 @@ def train_teacher(
         batch = torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
         return cross_entropy(network(batch), labels[rows]).mean()
 
-    train(
+    trained_once(
         network,
-        shuffled(len(known), settings.training.batch_size, rng(seed, "teacher batches")),
-        loss_of,
-        settings.training,
-        n_steps=settings.training.n_steps(len(known)),
-        what="training f, the teacher",
+        lambda: train(
+            network,
+            shuffled(len(known), settings.training.batch_size, rng(seed, "teacher batches")),
+            loss_of,
+            settings.training,
+            n_steps=settings.training.n_steps(len(known)),
+            what="training f, the teacher",
+        ),
+        items=(known.inputs, known.labels),
+        facts=[asdict(settings), asdict(augmentation), seed],
     )
     embeddings = outputs(network, known.inputs, what="finding class centres").embeddings
     return Teacher(network, class_centres(embeddings, known.labels))
