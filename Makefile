@@ -31,12 +31,13 @@ format: $(READY)
 benchmark: $(READY)  ## speed and memory, as ratios within one run
 	$(BIN)/python benchmarks/step_of_g.py
 	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/post_hoc.py
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,photos,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench,demo,photos,dev]'
 	touch $@
 
 clean:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from s2osc.errors import S2OSCWarning
 from s2osc.nets.networks import Network
 
 FORMAT = 1
@@ -82,16 +84,32 @@ def _read(network: Network, path: Path) -> float | None:
     try:
         with safe_open(path, framework="pt") as file:
             seconds = float(file.metadata()["seconds"])
-            network.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, KeyError, RuntimeError, TypeError, ValueError):
         return None  # not there, or damaged: train it (again)
+    # Of weights that do not fit, torch would take those that do before it complains.
+    if _shapes(tensors) != _shapes(network.state_dict()):
+        return None
+    network.load_state_dict(tensors)
     network.eval()
     return seconds
 
 
+def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
 def _write(network: Network, path: Path, *, seconds: float) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
     tensors = {name: tensor.cpu().contiguous() for name, tensor in network.state_dict().items()}
-    save_file(tensors, part, metadata={"seconds": f"{seconds:.3f}"})
-    os.replace(part, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, part, metadata={"seconds": f"{seconds:.3f}"})
+        os.replace(part, path)
+    except (OSError, SafetensorError) as error:
+        warnings.warn(
+            f"a trained network cannot be kept in {path.parent} ({error}) and is trained anew "
+            "where it is needed again; make room there, or set $S2OSC_CACHE to another folder",
+            S2OSCWarning,
+            stacklevel=3,
+        )

@@ -88,12 +88,12 @@ def _gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
         is_next = (first + 1) % DIRECTIONS == number
         share = strength * ((first == number) * (1 - part) + is_next * part)
         cells.append(np.add.reduceat(np.add.reduceat(share, rows, axis=1), columns, axis=2))
-    flat = np.stack(cells, axis=-1).reshape(n, -1)
+    flat = np.stack(cells, axis=-1).reshape(n, len(rows) * len(columns) * DIRECTIONS)
     return np.sqrt(flat / (flat.sum(axis=1, keepdims=True) + 1e-6))
 
 
 def _chunks(items: np.ndarray) -> list[np.ndarray]:
-    return [items[start : start + CHUNK] for start in range(0, len(items), CHUNK)]
+    return [items[start : start + CHUNK] for start in range(0, max(len(items), 1), CHUNK)]
 
 
 def input_spaces(inputs: np.ndarray, *, seed: int) -> list[np.ndarray]:

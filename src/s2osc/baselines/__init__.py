@@ -1,0 +1,1 @@
+"""The methods ours is compared with, one file each."""

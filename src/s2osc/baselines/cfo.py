@@ -1,0 +1,364 @@
+"""CFO: items made to look unknown teach a classifier what unknown looks like.
+
+Three stages, each from the last, on the labelled items alone. With l_k(x) the K logits of a
+classifier, the unknown ("open") class has the fixed logit 0:
+
+    P(k | x) = exp l_k / (1 + sum_i exp l_i),      P(open | x) = 1 / (1 + sum_i exp l_i)
+
+1. An autoencoder G(E(x)) with a critic, whose codes lie on unit spheres (``s2osc.nets.gan``), and
+   C_K, K independent sigmoids: mean over items of sum_k log(1 + exp(-t_k l_k)), t_k = +1 for the
+   item's class and -1 for every other.
+2. Counterfactuals G(z*) of known items x, near them and yet open to C_K:
+
+       z* = argmin_z  w ||z - E(x)||^2 + log(1 + sum_k exp l_k(G(z)))
+
+   by gradient steps from E(x), put back on the spheres after each. The second term is
+   -log P(open | G(z)).
+3. C_{K+1}, the network of C_K with its K logits and the zero, trained on at a tenth of the learning
+   rate: cross-entropy of known items with their class + of counterfactuals with the open class.
+
+The answer is the argmax of the K + 1 probabilities, the score P(open) - max_k P(k): the item is
+unknown where the score is above 0. ``rule="recall"`` puts the threshold where held-out known items
+say instead.
+
+Lawrence Neal, Matthew Olson, Xiaoli Fern, Weng-Keen Wong and Fuxin Li, "Open Set Learning with
+Counterfactual Images", ECCV 2018, and the authors' public code.
+
+What deviates: networks and budget are small, and the classifier has the backbone all methods share.
+C_K starts from f, the classifier of the known classes, and learns its own objective from there: the
+logits of f are free up to a constant, so a zero among them would mean nothing. The GAN is the
+paper's Wasserstein form; its critic also sees decoded noise, for the search leaves the codes of
+items. Norms are taken over all numbers of a code or an image, networks search in evaluation mode,
+and the projection is onto the spheres of training, where the authors' code does otherwise. In stage
+3 both batches pass the network as one, or batch normalisation would tell them apart.
+"""
+
+import logging
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from torch import Tensor
+from torch.nn import functional as F
+
+from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
+from s2osc.errors import SettingsError
+from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
+from s2osc.nets.losses import cross_entropy
+from s2osc.nets.networks import Network, as_tensor, is_stacked
+from s2osc.nets.training import outputs, shuffled, train
+from s2osc.nets.views import Views
+from s2osc.progress import track
+from s2osc.seeding import derive, rng
+from s2osc.types import UNKNOWN, Labelled, Predictions
+
+log = logging.getLogger(__name__)
+RULES = ("own", "recall")
+SEARCH_BATCH = 100
+MAX_EXAMPLES = 64
+SLOWER = 10.0  # stage 3: C_K is to be refined, not learnt anew
+
+Logits = Callable[[Tensor], Tensor]
+
+
+# The equations
+
+
+def with_open(logits: Tensor) -> Tensor:
+    """The K logits and the fixed 0 of the open class, which comes last.
+
+    >>> with_open(torch.tensor([[2.0, -1.0]]))
+    tensor([[ 2., -1.,  0.]])
+    """
+    return F.pad(logits, (0, 1))
+
+
+def open_loss(logits: Tensor) -> Tensor:
+    """-log P(open) = log(1 + sum_k exp l_k), per item."""
+    return with_open(logits).logsumexp(1)
+
+
+def sigmoid_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """sum_k log(1 + exp(-t_k l_k)) per item: K classifiers, each of one class against the rest."""
+    signs = 2 * F.one_hot(labels, logits.shape[1]) - 1
+    return F.softplus(-signs * logits).sum(1)
+
+
+def search_loss(codes: Tensor, start: Tensor, logits: Tensor, *, distance_weight: float) -> Tensor:
+    """w ||z - z_0||^2 - log P(open | G(z)), per item."""
+    return distance_weight * ((codes - start) ** 2).sum(1) + open_loss(logits)
+
+
+def search_step(
+    codes: Tensor, start: Tensor, logits_of: Logits, *, step: float, distance_weight: float
+) -> Tensor:
+    """The codes after one gradient step down the search loss, not yet back on the spheres."""
+    codes = codes.detach().requires_grad_()
+    loss = search_loss(codes, start, logits_of(codes), distance_weight=distance_weight)
+    (gradient,) = torch.autograd.grad(loss.sum(), codes)
+    return codes.detach() - step * gradient
+
+
+# The settings
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How counterfactuals are searched for."""
+
+    n_items: int = 600  # at most one from each labelled item
+    n_steps: int = 30
+    step: float = 0.1
+    distance_weight: float = 1.0  # w
+
+    def __post_init__(self) -> None:
+        if self.n_items < 1 or self.n_steps < 1:
+            raise SettingsError(
+                f"search has n_items={self.n_items}, n_steps={self.n_steps}; give both from 1"
+            )
+        if not (self.step > 0 and self.distance_weight >= 0):
+            raise SettingsError(
+                f"search has step={self.step}, distance_weight={self.distance_weight}; "
+                "give a step above 0 and a weight from 0"
+            )
+
+
+@dataclass(frozen=True)
+class CFO:
+    """Open set classification with counterfactuals."""
+
+    recipe: Recipe = IMAGES
+    gan: GanSettings = GanSettings()
+    counterfactuals: SearchSettings = SearchSettings()
+    open_epochs: int = 3  # of stage 3
+    rule: Literal["own", "recall"] = "own"  # "recall": the threshold of held-out known items
+    known_recall: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.open_epochs < 1:
+            raise SettingsError(f"CFO.open_epochs is {self.open_epochs}; give a number from 1")
+        if self.rule not in RULES:
+            raise SettingsError(f"CFO.rule is {self.rule!r}; give 'own' or 'recall'")
+        if not 0 < self.known_recall < 1:
+            raise SettingsError(
+                f"CFO.known_recall is {self.known_recall}; give a share between 0 and 1"
+            )
+
+    def fit(
+        self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> "CounterfactualRecogniser":
+        """All three stages on the labelled items; the pool is not looked at."""
+        closed = train_closed(known, self.recipe, seed=seed, device=device)
+        training, themselves = closed.training, items_themselves(closed.training.inputs)
+        coder = train_gan(themselves, self.gan, seed=seed, device=device, what="training the GAN")
+        network = deepcopy(closed.teacher.network)
+        train_sigmoids(network, training, self.recipe, seed=seed)
+        found = find_counterfactuals(network, coder, themselves, self.counterfactuals, seed=seed)
+        train_open(network, training, found.counterfactuals, self, seed=seed)
+        recogniser = CounterfactualRecogniser(network, *found)
+        if self.rule == "own":
+            return recogniser
+        held_out = recogniser.predict(closed.held_out.inputs).unknown_score
+        return replace(recogniser, threshold=threshold_at(held_out, self.known_recall))
+
+
+# The stages
+
+
+def items_themselves(inputs: np.ndarray) -> np.ndarray:
+    """Of stacked views the first; anything else as it is."""
+    return inputs[:, 0] if is_stacked(inputs) else inputs
+
+
+def train_sigmoids(network: Network, known: Labelled, recipe: Recipe, *, seed: int) -> None:
+    """Stage 1: turn f into C_K, in half the steps that f took."""
+    device, settings = device_of(network), recipe.teacher.training
+    labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
+    view = partly_viewed(network, recipe, seed=seed, purpose="C_K views")
+
+    def loss_of(rows: np.ndarray) -> Tensor:
+        batch = view(as_tensor(known.inputs[rows], device))
+        return sigmoid_loss(network(batch), labels[rows]).mean()
+
+    batches = shuffled(len(known), settings.batch_size, rng(seed, "C_K batches"))
+    n_steps = max(1, settings.n_steps(len(known)) // 2)
+    train(network, batches, loss_of, settings, n_steps=n_steps, what="training K sigmoids")
+
+
+def train_open(
+    network: Network, known: Labelled, counterfactuals: np.ndarray, method: CFO, *, seed: int
+) -> None:
+    """Stage 3: turn C_K into C_{K+1}, on known items and as many counterfactuals."""
+    device, settings = device_of(network), method.recipe.teacher.training
+    labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
+    view = partly_viewed(network, method.recipe, seed=seed, purpose="C_K+1 views")
+
+    def loss_of(rows: tuple[np.ndarray, np.ndarray]) -> Tensor:
+        of_known, of_open = rows
+        items = view(as_tensor(known.inputs[of_known], device))
+        made = view(as_tensor(counterfactuals[of_open], device))
+        logits = network(torch.cat([items, made]))
+        closed = cross_entropy(with_open(logits[: len(items)]), labels[of_known])
+        return closed.mean() + open_loss(logits[len(items) :]).mean()
+
+    batch_size = settings.batch_size
+    # A batch is twice as large as those of f: half its least number of steps costs as much.
+    slower = replace(
+        settings,
+        epochs=method.open_epochs,
+        min_steps=settings.min_steps // 2,
+        learning_rate=settings.learning_rate / SLOWER,
+    )
+    batches = zip(
+        shuffled(len(known), batch_size, rng(seed, "C_K+1 batches")),
+        shuffled(len(counterfactuals), batch_size, rng(seed, "counterfactual batches")),
+        strict=True,
+    )
+    n_steps = slower.n_steps(len(known))
+    train(network, batches, loss_of, slower, n_steps=n_steps, what="training K + 1 classes")
+
+
+def partly_viewed(
+    network: Network, recipe: Recipe, *, seed: int, purpose: str
+) -> Callable[[Tensor], Tensor]:
+    """What makes a batch one in which as many items are weakly augmented as in those of f."""
+    generator = torch.Generator(device_of(network)).manual_seed(derive(seed, purpose))
+    views = Views(network, "weak", recipe.augmentation, generator)
+
+    def view(batch: Tensor) -> Tensor:
+        n_viewed = round(recipe.teacher.augment * len(batch))
+        plain = views.plain(batch[n_viewed:])
+        return torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
+
+    return view
+
+
+def device_of(network: Network) -> str:
+    return str(next(network.parameters()).device)
+
+
+class Search(NamedTuple):
+    """Mean P(open) that C_K gives to the reconstructions, and to what the search made of them."""
+
+    before: float
+    after: float
+
+
+class Examples(NamedTuple):
+    """Items, what the autoencoder makes of them, and their counterfactuals: at most 64 of each."""
+
+    originals: np.ndarray
+    reconstructions: np.ndarray
+    counterfactuals: np.ndarray
+
+
+class Found(NamedTuple):
+    """What stage 2 found."""
+
+    search: Search
+    counterfactuals: np.ndarray  # (n, ...) like the items
+    examples: Examples
+
+
+def find_counterfactuals(
+    network: Network, coder: Autoencoder, inputs: np.ndarray, settings: SearchSettings, *, seed: int
+) -> Found:
+    """Stage 2: search from items drawn at random, at most one counterfactual from each."""
+    device = device_of(network)
+    chosen = inputs[rng(seed, "counterfactuals").permutation(len(inputs))[: settings.n_items]]
+    reconstructions, counterfactuals = np.empty_like(chosen), np.empty_like(chosen)
+    starts = range(0, len(chosen), SEARCH_BATCH)
+    for start in track(starts, "searching for counterfactuals", total=len(starts)):
+        rows = slice(start, start + SEARCH_BATCH)
+        with torch.no_grad():
+            codes = coder.encode(coder.normalise(as_tensor(chosen[rows], device)))
+        reconstructions[rows] = as_items(coder, codes, chosen)
+        moved = search(codes, coder, network, settings)
+        counterfactuals[rows] = as_items(coder, moved, chosen)
+    before, after = (mean_open(network, made) for made in (reconstructions, counterfactuals))
+    log.info("mean P(open) was %.3f before the search and is %.3f after it", before, after)
+    few = slice(MAX_EXAMPLES)
+    examples = Examples(chosen[few], reconstructions[few], counterfactuals[few])
+    return Found(Search(before, after), counterfactuals, examples)
+
+
+def search(start: Tensor, coder: Autoencoder, network: Network, settings: SearchSettings) -> Tensor:
+    """z* of codes z_0: steps down the search loss, each followed by the way back to the spheres."""
+    codes = start
+
+    def logits_of(codes: Tensor) -> Tensor:
+        return network(coder.restore(coder.decode(codes)))
+
+    for _ in range(settings.n_steps):
+        stepped = search_step(
+            codes,
+            start,
+            logits_of,
+            step=settings.step,
+            distance_weight=settings.distance_weight,
+        )
+        codes = to_spheres(stepped, coder.n_groups)
+    return codes
+
+
+def as_items(coder: Autoencoder, codes: Tensor, like: np.ndarray) -> np.ndarray:
+    """G(z) as inputs: uint8 images in the axes of ``like``, or float32 vectors."""
+    with torch.no_grad():
+        made = coder.restore(coder.decode(codes)).cpu()
+    if like.dtype != np.uint8:
+        return made.numpy()
+    pixels = made.round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
+    return pixels.reshape(len(pixels), *like.shape[1:])
+
+
+def mean_open(network: Network, inputs: np.ndarray) -> float:
+    """The mean of P(open) over items."""
+    return float(open_set_probabilities(network, inputs).p[:, -1].mean())
+
+
+# The recogniser
+
+
+class Sight(NamedTuple):
+    """What a classifier with an open class sees in n items."""
+
+    p: np.ndarray  # (n, K + 1) probabilities, the open class last
+    embeddings: np.ndarray  # (n, d)
+
+
+def open_set_probabilities(network: Network, inputs: np.ndarray) -> Sight:
+    """P of the K classes and the open one."""
+    logits, embeddings = outputs(network, inputs, what="CFO looks at items")
+    return Sight(softmax(np.pad(logits, ((0, 0), (0, 1))), axis=1), embeddings)
+
+
+@dataclass(frozen=True, eq=False)
+class CounterfactualRecogniser:
+    """C_{K+1}, and what it learnt the open class from."""
+
+    network: Network
+    search: Search
+    counterfactuals: np.ndarray  # (n, ...) like the items: all that stage 3 learnt from
+    examples: Examples
+    threshold: float = 0.0  # of P(open) - max_k P(k): at 0 the answer is the argmax of K + 1
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        """The most probable known class, or unknown where the score is above the threshold."""
+        p = open_set_probabilities(self.network, inputs).p
+        known, unknown = p[:, :-1], p[:, -1]
+        score = unknown - known.max(1)
+        is_unknown = score > self.threshold
+        return Predictions(
+            labels=np.where(is_unknown, UNKNOWN, known.argmax(1)),
+            unknown_score=score,
+            confidence=np.where(is_unknown, unknown, known.max(1)),
+            nearest=known.argmax(1),
+        )
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        """The layer before the K logits."""
+        return open_set_probabilities(self.network, inputs).embeddings

@@ -1,0 +1,374 @@
+"""CPE: every class as a growing set of prototypes; what lies far from all of them is unknown.
+
+The network embeds an item as z = e(x). A prototype is a vector q with a class and a weight. While
+the network learns, each item joins the nearest prototype of its class, which moves to the mean of
+all that joined, or founds one where none is within 2 r. After each epoch, prototypes that nobody
+joined go, and the weights of the others are halved. With q_y the prototype an item joined and q*
+the nearest of all, the loss of an item is
+
+    L = DCE + CE + lambda [PW(z, q_y) + PW(z, q*)]
+    DCE = -log exp(-gamma ||z - q_y||^2) / sum_q exp(-gamma ||z - q||^2),       gamma = 1 / r
+    CE = the cross-entropy of the softmax head
+    PW(z, q) = log(1 + exp(b - u (tau - ||z - q||^2))),           tau = 2 r, b = r, u = +1 or -1
+
+where u says whether item and prototype are of one class. No gradient reaches a prototype. The
+answer is the class c of the nearest prototype, at distance d, or unknown where
+
+    (d - mu_c) / sd_c > kappa,
+
+mu_c and sd_c being mean and deviation, over the training items of class c, of the distance to the
+nearest prototype of their own class.
+
+Zhuoyi Wang, Zelun Kong, Swarup Chandra, Hemeng Tao and Latifur Khan, "Robust High Dimensional
+Stream Classification with Novel Class Detection", ICDE 2019, after the authors' public code.
+
+What deviates: the backbone and the budget are those all methods share, and steps take a batch, not
+one item. r is 5 in the authors' code; here it is measured, for what a radius means depends on the
+network, and changes while it learns: r is the median distance of an item to the mean of its class
+over the last epoch. The first epoch has CE alone.
+Once trained, the prototypes are placed again, each at the mean of the training items nearest to it
+as the network sees them outside training, because batch normalisation moves them in between.
+The authors' code takes u = +1 for q* even where its class is another (``literal``).
+"""
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from scipy.special import expit, softmax
+from torch import Tensor
+from torch.nn import functional as F
+
+from s2osc.baselines.recipe import IMAGES, Recipe, hold_out, threshold_at
+from s2osc.errors import SettingsError
+from s2osc.nets.losses import cross_entropy
+from s2osc.nets.networks import Network, as_tensor, item_shape
+from s2osc.nets.training import in_batches, outputs, shuffled, train
+from s2osc.nets.views import Views
+from s2osc.seeding import derive, rng, torch_seed
+from s2osc.types import UNKNOWN, Labelled, Predictions
+
+log = logging.getLogger(__name__)
+RULES = ("own", "recall")
+SOFT_UNTIL = 10.0  # log(1 + exp v) is v from here on
+LEAST_DEVIATION = 0.01  # of the radius: a class whose items lie on one point still has a scale
+
+
+class Prototypes(NamedTuple):
+    """The prototypes of all classes."""
+
+    vectors: Tensor  # (m, d)
+    labels: Tensor  # (m,) int64
+    weights: Tensor  # (m,) how many items have joined, halved after each epoch
+
+
+def no_prototypes(n_features: int, device: str = "cpu") -> Prototypes:
+    return Prototypes(
+        torch.zeros(0, n_features, device=device),
+        torch.zeros(0, dtype=torch.int64, device=device),
+        torch.zeros(0, device=device),
+    )
+
+
+def squared_distances(z: Tensor, vectors: Tensor) -> Tensor:
+    """(n, m): ||z - q||^2.
+
+    >>> squared_distances(torch.zeros(1, 2), torch.tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
+    [[0.0, 25.0]]
+    """
+    squares = (z**2).sum(1, keepdim=True) + (vectors**2).sum(1)
+    return (squares - 2 * z @ vectors.T).clamp_min(0)
+
+
+def distance_cross_entropy(squares: Tensor, joined: Tensor, gamma: float) -> Tensor:
+    """DCE per item, from its squared distances to all prototypes and the one it joined.
+
+    >>> squares = torch.tensor([[0.0, 25.0], [0.0, 25.0]])
+    >>> [round(v, 6) for v in distance_cross_entropy(squares, torch.tensor([0, 1]), 0.2).tolist()]
+    [0.006715, 5.006715]
+    """
+    return F.cross_entropy(-gamma * squares, joined, reduction="none")
+
+
+def pairwise_loss(squares: Tensor, is_same: Tensor, *, tau: float, margin: float) -> Tensor:
+    """PW per item: squared distances below tau - b to its own class, above tau + b to others.
+
+    >>> pairwise_loss(torch.tensor([25.0]), torch.tensor([True]), tau=10, margin=5).tolist()
+    [20.0]
+    """
+    u = torch.where(is_same, 1.0, -1.0)
+    return F.softplus(margin - u * (tau - squares), threshold=SOFT_UNTIL)
+
+
+def assign(
+    prototypes: Prototypes, z: Tensor, labels: Tensor, reach: float
+) -> tuple[Prototypes, Tensor]:
+    """Let every item join the nearest prototype of its class, or found one if none is in reach.
+
+    Returns the prototypes, moved and grown, and (n,) which of them each item joined.
+    """
+    joined = torch.full_like(labels, -1)
+    while True:
+        left = torch.nonzero(joined < 0)[:, 0]
+        if len(prototypes.labels) and len(left):
+            squares = _to_own_class(prototypes, z[left], labels[left])
+            nearest, which = squares.min(1)
+            joined[left] = torch.where(nearest < reach**2, which, -1)
+            left = torch.nonzero(joined < 0)[:, 0]
+        if not len(left):
+            return _move(prototypes, z, joined), joined
+        founders = torch.stack([left[labels[left] == c][0] for c in labels[left].unique()])
+        joined[founders] = len(prototypes.labels) + torch.arange(
+            len(founders), device=founders.device
+        )
+        prototypes = Prototypes(
+            torch.cat([prototypes.vectors, z[founders]]),
+            torch.cat([prototypes.labels, labels[founders]]),
+            torch.cat([prototypes.weights, prototypes.weights.new_zeros(len(founders))]),
+        )
+
+
+def _to_own_class(prototypes: Prototypes, z: Tensor, labels: Tensor) -> Tensor:
+    """(n, m): squared distances, infinite to the prototypes of other classes."""
+    squares = squared_distances(z, prototypes.vectors)
+    return squares.masked_fill(labels[:, None] != prototypes.labels, torch.inf)
+
+
+def _move(prototypes: Prototypes, z: Tensor, joined: Tensor) -> Prototypes:
+    """Each prototype as the mean of all that joined it, before and now."""
+    old = prototypes.weights[:, None] * prototypes.vectors
+    counts = torch.bincount(joined, minlength=len(prototypes.weights))
+    weights = prototypes.weights + counts
+    return prototypes._replace(
+        vectors=old.index_add(0, joined, z) / weights[:, None], weights=weights
+    )
+
+
+def prune(prototypes: Prototypes) -> Prototypes:
+    """The end of an epoch: drop prototypes of weight 1, halve the weights of the others."""
+    kept = prototypes.weights > 1
+    return Prototypes(
+        prototypes.vectors[kept], prototypes.labels[kept], (prototypes.weights[kept] / 2).ceil()
+    )
+
+
+def settle(prototypes: Prototypes, z: Tensor, labels: Tensor) -> Prototypes:
+    """Each prototype as the mean of the items nearest to it, whose number is its weight.
+
+    Those with fewer than two items go, unless their class has no other.
+    """
+    found, joined = assign(prototypes, z, labels, torch.inf)
+    fresh = found._replace(weights=torch.zeros_like(found.weights))
+    counts = torch.bincount(joined, minlength=len(found.weights))
+    largest = torch.stack(
+        [torch.where(found.labels == c, counts, -1).argmax() for c in found.labels.unique()]
+    )
+    kept = counts > 1
+    kept[largest] = True
+    moved = _move(fresh, z, joined)
+    return Prototypes(*(part[kept] for part in moved))
+
+
+def class_radius(z: Tensor, labels: Tensor) -> float:
+    """The median distance of an item to the mean of its class.
+
+    >>> class_radius(torch.tensor([[0.0], [2.0], [7.0], [9.0]]), torch.tensor([0, 0, 1, 1]))
+    1.0
+    """
+    distances = [(z[labels == c] - z[labels == c].mean(0)).norm(dim=1) for c in labels.unique()]
+    return max(float(torch.cat(distances).median()), 1e-6)
+
+
+@dataclass(frozen=True)
+class CPE:
+    """A CNN prototype ensemble."""
+
+    recipe: Recipe = IMAGES
+    radius: float | None = None  # r; None: the median distance to the class mean in each epoch
+    pairwise_weight: float = 0.001  # lambda
+    literal: bool = False  # PW attracts to the nearest prototype even of another class
+    rule: Literal["own", "recall"] = "own"  # "recall": the threshold of held-out known items
+    kappa: float = 1.0
+    known_recall: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.radius is not None and not self.radius > 0:
+            raise SettingsError(f"CPE.radius is {self.radius}; give more than 0, or None")
+        if not self.pairwise_weight >= 0:
+            raise SettingsError(f"CPE.pairwise_weight is {self.pairwise_weight}; give 0 or more")
+        if self.rule not in RULES:
+            raise SettingsError(f"CPE.rule is {self.rule!r}; give 'own' or 'recall'")
+        if not np.isfinite(self.kappa):
+            raise SettingsError(f"CPE.kappa is {self.kappa}; give a number")
+        if not 0 < self.known_recall < 1:
+            raise SettingsError(
+                f"CPE.known_recall is {self.known_recall}; give a share between 0 and 1"
+            )
+
+    def fit(
+        self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> "PrototypeRecogniser":
+        """Train network and prototypes on the labelled items; the pool is not looked at."""
+        training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
+        recogniser = train_prototypes(training, self, seed=seed, device=device)
+        if self.rule == "own":
+            return recogniser
+        threshold = threshold_at(
+            recogniser.predict(held_out.inputs).unknown_score, self.known_recall
+        )
+        return replace(recogniser, threshold=threshold)
+
+
+class _Growth:
+    """Prototypes and radius while the network learns, and the loss they make."""
+
+    def __init__(self, network: Network, method: CPE, device: str) -> None:
+        self.network, self.method = network, method
+        self.radius = method.radius
+        self.prototypes = no_prototypes(network.head.in_features, device)
+        self.seen: list[tuple[Tensor, Tensor]] = []  # z and labels of the epoch
+
+    def loss(self, z: Tensor, labels: Tensor) -> Tensor:
+        """The mean of DCE + CE + lambda (PW + PW) over a batch, whose items join first."""
+        ce = cross_entropy(self.network.head(z), labels)
+        self.seen.append((z.detach(), labels))
+        if self.radius is None:
+            return ce.mean()
+        r, pw_weight = self.radius, self.method.pairwise_weight
+        self.prototypes, joined = assign(self.prototypes, z.detach(), labels, 2 * r)
+        squares = squared_distances(z, self.prototypes.vectors)
+        own = squares.gather(1, joined[:, None])[:, 0]
+        nearest, which = squares.min(1)
+        is_same = (self.prototypes.labels[which] == labels) | self.method.literal
+        pw = pairwise_loss(own, torch.ones_like(is_same), tau=2 * r, margin=r)
+        pw = pw + pairwise_loss(nearest, is_same, tau=2 * r, margin=r)
+        return (distance_cross_entropy(squares, joined, 1 / r) + ce + pw_weight * pw).mean()
+
+    def end_epoch(self) -> None:
+        """Prune, and measure r again: the embedding grows and shrinks while it is learnt."""
+        self.prototypes = prune(self.prototypes)
+        if self.method.radius is None:
+            z, labels = (torch.cat(part) for part in zip(*self.seen, strict=True))
+            self.radius = class_radius(z, labels)
+            log.info("the radius of CPE is %.3f", self.radius)
+        self.seen.clear()
+
+
+def train_prototypes(
+    training: Labelled, method: CPE, *, seed: int, device: str
+) -> "PrototypeRecogniser":
+    """Minimise L, place the prototypes, and learn how far items of each class lie from them."""
+    recipe = method.recipe
+    with torch_seed(seed, "CPE"):
+        network = Network(recipe.teacher.network, item_shape(training.inputs), training.n_classes)
+    network.fit_normalisation(training.inputs)
+    network.to(device)
+    labels = torch.from_numpy(training.labels.astype(np.int64)).to(device)
+    generator = torch.Generator(device).manual_seed(derive(seed, "CPE views"))
+    views = Views(network, "weak", recipe.augmentation, generator)
+    growth = _Growth(network, method, device)
+    settings = recipe.teacher.training
+    n_steps = settings.n_steps(len(training))
+    # At least two epochs, whatever the settings: the first only measures r.
+    epoch = min(max(1, len(training) // settings.batch_size), max(1, n_steps // 2))
+    n_done = 0
+
+    def loss_of(rows: np.ndarray) -> Tensor:
+        nonlocal n_done
+        if n_done and n_done % epoch == 0:
+            growth.end_epoch()
+        n_done += 1
+        batch = as_tensor(training.inputs[rows], device)
+        n_viewed = round(recipe.teacher.augment * len(batch))
+        plain = views.plain(batch[n_viewed:])
+        batch = torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
+        return growth.loss(network.embed(batch), labels[rows])
+
+    train(
+        network,
+        shuffled(len(training), settings.batch_size, rng(seed, "CPE batches")),
+        loss_of,
+        settings,
+        n_steps=n_steps,
+        what="training CPE's network",
+    )
+    if growth.radius is None:
+        growth.end_epoch()
+    assert growth.radius is not None
+    embeddings = outputs(network, training.inputs, what="placing prototypes").embeddings
+    placed = settle(growth.prototypes, torch.from_numpy(embeddings).to(device), labels)
+    vectors, classes, weights = (part.cpu().numpy() for part in placed)
+    own = _own_distances(embeddings, training.labels, vectors, classes)
+    by_class = [own[training.labels == c] for c in range(training.n_classes)]
+    least = LEAST_DEVIATION * growth.radius
+    return PrototypeRecogniser(
+        network=network,
+        vectors=vectors,
+        labels=classes,
+        weights=weights,
+        radius=growth.radius,
+        mean=np.array([distances.mean() for distances in by_class]),
+        deviation=np.array([max(distances.std(), least) for distances in by_class]),
+        threshold=method.kappa,
+    )
+
+
+def _distances(embeddings: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """(n, m) float64, so that an answer does not depend on the items beside it."""
+    z, q = embeddings.astype(np.float64), vectors.astype(np.float64)
+    squares = (z**2).sum(1, keepdims=True) + (q**2).sum(1) - 2 * z @ q.T
+    return np.sqrt(np.maximum(squares, 0))
+
+
+def _own_distances(
+    embeddings: np.ndarray, labels: np.ndarray, vectors: np.ndarray, classes: np.ndarray
+) -> np.ndarray:
+    """(n,): the distance of each item to the nearest prototype of its own class."""
+    own = np.empty(len(labels))
+    for c in np.unique(labels):
+        rows = labels == c
+        own[rows] = _distances(embeddings[rows], vectors[classes == c]).min(1)
+    return own
+
+
+@dataclass(frozen=True, eq=False)
+class PrototypeRecogniser:
+    """A trained network, its prototypes, and how far from them items of each class lie."""
+
+    network: Network
+    vectors: np.ndarray  # (m, d) the prototypes
+    labels: np.ndarray  # (m,) their classes
+    weights: np.ndarray  # (m,) the training items of each
+    radius: float  # r
+    mean: np.ndarray  # (C,) mu
+    deviation: np.ndarray  # (C,) sd
+    threshold: float  # on (d - mu) / sd
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, d): z, in which the prototypes lie."""
+        return outputs(self.network, inputs, what="CPE looks at items").embeddings
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        """The class of the nearest prototype, or unknown where that is too far.
+
+        The confidence is that of a logistic law around the threshold, in deviations, times the
+        share of the class among the prototypes as DCE sees them.
+        """
+        named = np.empty(len(inputs), np.int64)
+        score, share = np.empty(len(inputs)), np.empty(len(inputs))
+        for rows, _, embeddings in in_batches(self.network, inputs, "CPE answers"):
+            distances = _distances(embeddings.cpu().numpy(), self.vectors)
+            named[rows] = c = self.labels[distances.argmin(1)]
+            score[rows] = (distances.min(1) - self.mean[c]) / self.deviation[c]
+            p = softmax(-(distances**2) / self.radius, axis=1)
+            share[rows] = (p * (self.labels == c[:, None])).sum(1)
+        is_unknown = score > self.threshold
+        p_unknown = expit(score - self.threshold)
+        return Predictions(
+            labels=np.where(is_unknown, UNKNOWN, named),
+            unknown_score=score,
+            confidence=np.where(is_unknown, p_unknown, (1 - p_unknown) * share),
+            nearest=named,
+        )

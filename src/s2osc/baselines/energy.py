@@ -1,0 +1,48 @@
+"""Energy: s = -T log sum_c exp(l_c / T).
+
+Weitang Liu, Xiaoyun Wang, John Owens and Yixuan Li, "Energy-based out-of-distribution detection",
+NeurIPS 2020.
+
+The score alone, on an f trained by cross-entropy; the published fine-tuning needs unknown items.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from s2osc.baselines.post_hoc import PostHoc, check_known_recall, with_threshold
+from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.errors import SettingsError
+from s2osc.types import Labelled
+
+
+@dataclass(frozen=True)
+class Energy:
+    """An item is unknown where all logits together are small."""
+
+    temperature: float = 1.0
+    known_recall: float = 0.95
+    recipe: Recipe = IMAGES
+
+    def __post_init__(self) -> None:
+        check_known_recall(self.known_recall)
+        if not self.temperature > 0:
+            raise SettingsError(f"temperature is {self.temperature}; give a number above 0")
+
+    def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
+        closed = train_closed(known, self.recipe, seed=seed, device=device)
+        return with_threshold(
+            closed, lambda seen: energy(seen.logits, self.temperature), self.known_recall
+        )
+
+
+def energy(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    """-T logsumexp(l / T).
+
+    >>> energy(np.array([[1.0, 2.0, 3.0]])).round(4).tolist()
+    [-3.4076]
+    """
+    # For a few classes several times as quick as scipy's, in double precision.
+    scaled = torch.tensor(logits, dtype=torch.float64) / temperature
+    return (-temperature * torch.logsumexp(scaled, dim=1)).numpy()

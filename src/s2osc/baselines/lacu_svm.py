@@ -1,0 +1,434 @@
+"""LACU-SVM: one-vs-rest separators pushed towards their class, the rest is left to the unknown.
+
+For each known class, with y = +1 for its labelled items and -1 for the others,
+
+    min over f  |w|^2 / 2 + C sum_labelled H_1(y f(x)) + C* sum_pool [R_s(f(x)) + R_s(-f(x))]
+    H_a(z) = max(0, a - z),  R_s(z) = H_1(z) - H_s(z): flat far out, so f avoids dense places
+    balance:  max(-0.9, eta ybar) <= mean of f over the pool <= ybar, the mean of y
+    push:     f(x) <= -m for each labelled negative;  m = lambda + least f of a positive, where that
+              f is positive, else 0.5
+
+R_s is not convex. Each round of the concave-convex procedure (CCCP) sets m, replaces -H_s by its
+tangent at the present f, and solves the convex problem that is left. The plain SVM f0, which knows
+no pool, takes the place of f_k(x) where f_k accepts x: d_k(x). The score is -max_k d_k(x), and an
+item that no class accepts is unknown.
+
+Reference: Q. Da, Y. Yu, Z.-H. Zhou, "Learning with Augmented Class by Exploiting Unlabeled Data",
+AAAI 2014. Objective, constraints and numbers are those of the authors' demo.
+
+What differs: f is linear in Nystroem features of the RBF kernel, or (the demo's kernel) in
+principal components of the items, because a kernel matrix over a pool of thousands is out of
+reach. RBF is the default: a hyperplane cannot close off a class on all sides. Rows are scaled to a
+mean variance of 1, so that C and the kernel's width suit any input. The balance interval is never
+empty (with more than 20 classes ybar is below -0.9), and m is at most what a constant f can keep
+together with the balance: beyond it the constraints may contradict each other. A tenth of the
+labelled items is held out, as for all methods; the threshold that lets 95 % of them pass is an
+option.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit, softmax
+from sklearn.metrics.pairwise import rbf_kernel
+
+from s2osc.baselines.checks import check_choice, check_count, check_share
+from s2osc.baselines.principal import Principal, find_principal
+from s2osc.baselines.recipe import IMAGES, Recipe, as_rows, hold_out, in_chunks, threshold_at
+from s2osc.errors import DataError, SettingsError
+from s2osc.progress import track
+from s2osc.seeding import rng
+from s2osc.types import UNKNOWN, Labelled, Predictions
+
+Kernel = Literal["linear", "rbf"]
+Rule = Literal["sign", "recall"]
+
+LEAST_BALANCE = -0.9
+FIRST_PUSH = 0.5
+
+
+class Terms(NamedTuple):
+    """What the values z of f cost: up H_1(z) + down H_1(-z) + slope z, where low <= z <= high."""
+
+    up: np.ndarray  # (n,)
+    down: np.ndarray
+    slope: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def cost(self, z: np.ndarray) -> float:
+        """The sum over all values; the bounds are not looked at."""
+        hinges = self.up * np.maximum(0, 1 - z) + self.down * np.maximum(0, 1 + z)
+        return float((hinges + self.slope * z).sum())
+
+    def nearest(self, v: np.ndarray, stiffness: float) -> tuple[np.ndarray, np.ndarray]:
+        """argmin over z of cost(z) + stiffness / 2 (z - v)^2, and where z does not move with v.
+
+        The cost is a line below -1, another up to 1 and a third above: z is found on one of them,
+        or rests at a corner or a bound.
+        """
+        left = v + (self.up - self.slope) / stiffness
+        middle = left - self.down / stiffness
+        right = middle - self.up / stiffness
+        z = np.minimum(left, np.maximum(-1, np.maximum(right, np.minimum(middle, 1))))
+        z = np.clip(z, self.low, self.high)
+        return z, (z != left) & (z != middle) & (z != right)
+
+
+class Solution(NamedTuple):
+    """The minimum of a convex problem, and from where the search for the next may start."""
+
+    weights: np.ndarray  # (d + 1,), the last is b
+    pull: np.ndarray  # (n,) multipliers of z = rows @ weights
+    stiffness: float
+    is_found: bool  # False where the bounds contradict each other
+
+
+def minimise(
+    rows: np.ndarray,
+    terms: Terms,
+    start: Solution | None = None,
+    *,
+    tolerance: float = 2e-4,
+    max_rounds: int = 30,
+) -> Solution:
+    """min |w|^2 / 2 + terms of (rows @ weights), by an augmented Lagrangian and Newton's method.
+
+    The constraint is z = rows @ weights. With z put at its best the Lagrangian is a smooth function
+    of the weights alone, whose curvature comes from the few rows that rest at a corner or a bound:
+    that is what makes a step cheap.
+    """
+    if start is None:
+        start = Solution(np.zeros(rows.shape[1]), np.zeros(len(rows)), 0.1, False)
+    weights, pull, stiffness, _ = start
+    apart = 1.0
+    for _ in range(max_rounds):
+        loose = max(tolerance, min(0.1, 0.1 * apart))
+        weights, pull, now_apart = descend(rows, terms, weights, pull, stiffness, loose)
+        is_found = now_apart < tolerance
+        if is_found and loose == tolerance:
+            break
+        if now_apart > apart / 4:
+            stiffness = min(4 * stiffness, 1e6)
+        apart = now_apart
+    # The next problem is a similar one: a somewhat softer start leaves it room to move.
+    return Solution(weights, pull, max(0.1, stiffness / 16), is_found)
+
+
+def descend(
+    rows: np.ndarray,
+    terms: Terms,
+    weights: np.ndarray,
+    pull: np.ndarray,
+    stiffness: float,
+    tolerance: float,
+    max_steps: int = 100,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Minimise the Lagrangian: the weights, the next multipliers, and max |rows @ weights - z|."""
+    is_penalised = np.append(np.ones(len(weights) - 1), 0)
+    # Where no row is at rest, b would be free to go anywhere.
+    ridge = np.append(np.ones(len(weights) - 1), 1e-3 * stiffness)
+    v = rows @ weights + pull / stiffness
+    z, at_rest = terms.nearest(v, stiffness)
+    for _ in range(max_steps):
+        gradient = is_penalised * weights + stiffness * rows.T @ (v - z)
+        if np.abs(gradient).max() < tolerance * max(1, np.abs(weights[:-1]).max(initial=0)):
+            break
+        resting = rows[at_rest]
+        curvature = stiffness * resting.T @ resting
+        curvature[np.diag_indices_from(curvature)] += ridge
+        step = -cho_solve(cho_factor(curvature), gradient)
+        moved, penalised = rows @ step, is_penalised * step
+        line = Line(v, moved, terms, stiffness, penalised @ weights, penalised @ step)
+        length = search(line, float(gradient @ step))
+        weights, v = weights + length * step, v + length * moved
+        z, at_rest = terms.nearest(v, stiffness)
+    return weights, stiffness * (v - z), float(np.abs(v - pull / stiffness - z).max())
+
+
+class Line(NamedTuple):
+    """The Lagrangian along one step."""
+
+    v: np.ndarray  # (n,)
+    moved: np.ndarray  # (n,) rows @ step
+    terms: Terms
+    stiffness: float
+    slope: float  # of |w|^2 / 2
+    curvature: float
+
+    def slope_at(self, length: float) -> float:
+        v = self.v + length * self.moved
+        force = self.stiffness * (v - self.terms.nearest(v, self.stiffness)[0])
+        return float(self.slope + length * self.curvature + force @ self.moved)
+
+
+def search(line: Line, slope: float, *, max_trials: int = 30) -> float:
+    """A length at which the slope of a convex function, ``slope`` at 0, has mostly gone."""
+    (low, low_slope), high, length = (0.0, slope), None, 1.0
+    for _ in range(max_trials):
+        now = line.slope_at(length)
+        if abs(now) <= 0.3 * abs(slope):
+            break
+        if now < 0:
+            low, low_slope = length, now
+        else:
+            high, high_slope = length, now
+        if high is None:
+            length *= 4
+        else:
+            share = low_slope / (low_slope - high_slope)
+            length = low + (high - low) * min(max(share, 0.1), 0.9)
+    return length
+
+
+class Problem(NamedTuple):
+    """One class against the rest. The last column of all rows is 1, for b."""
+
+    labelled: np.ndarray  # (L, d + 1)
+    signs: np.ndarray  # (L,) +1 for the class, -1 for the others
+    pool: np.ndarray  # (U, d + 1)
+    cost: float  # C
+    pool_cost: float  # C*
+    clip: float  # s
+    balance: tuple[float, float]  # bounds of the mean of f over the pool
+
+    def rows(self) -> np.ndarray:
+        """Labelled items, pool, and the mean of the pool, which weighs as much as all of it."""
+        return np.concatenate([self.labelled, self.pool, self._mean_weight * self._mean])
+
+    @property
+    def _mean(self) -> np.ndarray:
+        return self.pool.mean(0, keepdims=True)
+
+    @property
+    def _mean_weight(self) -> float:
+        return float(np.sqrt(len(self.pool)))
+
+    def tangent(self, weights: np.ndarray, push: float) -> Terms:
+        """The convex problem of one round: -H_s of both signs replaced by its tangent here."""
+        n_pool, is_positive = len(self.pool), self.signs > 0
+        f = self.pool @ weights
+        # H_s(f) has slope -1 below s, H_s(-f) slope 1 above -s; each enters with a minus.
+        slope = self.pool_cost * ((f < self.clip).astype(float) - (f > -self.clip))
+        pool_cost, free = np.full(n_pool, self.pool_cost), np.full(n_pool, np.inf)
+        low, high = self._mean_weight * np.array(self.balance)
+        return Terms(
+            up=np.concatenate([self.cost * is_positive, pool_cost, [0.0]]),
+            down=np.concatenate([self.cost * ~is_positive, pool_cost, [0.0]]),
+            slope=np.concatenate([np.zeros(len(self.signs)), slope, [0.0]]),
+            low=np.concatenate([np.full(len(self.signs), -np.inf), -free, [low]]),
+            high=np.concatenate([np.where(is_positive, np.inf, -push), free, [high]]),
+        )
+
+    def objective(self, weights: np.ndarray) -> float:
+        """What CCCP brings down: margins on labelled items, ramps on the pool."""
+        z, f = self.signs * (self.labelled @ weights), self.pool @ weights
+        ramps = sum((hinge(1, side) - hinge(self.clip, side)).sum() for side in (f, -f))
+        margin = (weights[:-1] ** 2).sum() / 2
+        return float(margin + self.cost * hinge(1, z).sum() + self.pool_cost * ramps)
+
+
+def hinge(a: float, z: np.ndarray) -> np.ndarray:
+    """H_a(z) = max(0, a - z).
+
+    >>> hinge(1, np.array([-1.0, 0.5, 2.0])).tolist()
+    [2.0, 0.5, 0.0]
+    """
+    return np.maximum(0, a - z)
+
+
+def balance_bounds(signs: np.ndarray, eta: float) -> tuple[float, float]:
+    """Between which values the mean of f over the pool is to lie.
+
+    >>> low, high = balance_bounds(np.array([1, -1, -1, -1, -1]), 1.3)
+    >>> round(low, 2), round(high, 2)
+    (-0.78, -0.6)
+    """
+    mean = float(signs.mean())
+    return min(max(LEAST_BALANCE, eta * mean), mean), mean
+
+
+def plain_svm(rows: np.ndarray, signs: np.ndarray, cost: float) -> np.ndarray:
+    """f0: the ordinary SVM of the labelled items."""
+    free = np.full(len(signs), np.inf)
+    terms = Terms(cost * (signs > 0), cost * (signs < 0), np.zeros(len(signs)), -free, free)
+    return minimise(rows, terms).weights
+
+
+def push_of(problem: Problem, weights: np.ndarray, push_step: float) -> float:
+    """m: how far below zero f must be at labelled negatives."""
+    least = float((problem.labelled @ weights)[problem.signs > 0].min())
+    push = FIRST_PUSH if least <= 0 else least + push_step
+    # So much a constant f can keep, the balance too. With more, the two may contradict each other,
+    # or drive positives and push up in turn without end.
+    return min(push, -problem.balance[0])
+
+
+def tighten(
+    problem: Problem, weights: np.ndarray, *, push_step: float, n_rounds: int
+) -> np.ndarray:
+    """f: the rounds of CCCP, from the plain SVM on."""
+    rows, solution = problem.rows(), None
+    for _ in range(n_rounds):
+        push = push_of(problem, weights, push_step)
+        solution = minimise(rows, problem.tangent(weights, push), solution)
+        weights = solution.weights
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Items as the rows in which f is linear, of mean variance 1; without the column for b."""
+
+    principal: Principal
+    scale: float
+    landmarks: np.ndarray | None  # (m, k); None: the kernel is linear
+    mixing: np.ndarray  # (m, d) the inverse root of the kernel between landmarks
+
+    @property
+    def n_columns(self) -> int:
+        return self.principal.n_components if self.landmarks is None else self.mixing.shape[1]
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        rows = self.principal(as_rows(inputs)).astype(np.float64) / self.scale
+        if self.landmarks is None:
+            return rows
+        return rbf_kernel(rows, self.landmarks) @ self.mixing
+
+
+def find_space(
+    inputs: np.ndarray, kernel: Kernel, n_components: int, n_landmarks: int, *, seed: int
+) -> Space:
+    """Principal components of all items seen, and for the RBF kernel features by Nystroem."""
+    rows = as_rows(inputs)
+    principal = find_principal(rows, n_components, whiten=False, seed=seed)
+    rows = principal(rows)
+    scale = float(np.sqrt(rows.var(0, dtype=np.float64).mean()))
+    if kernel == "linear":
+        return Space(principal, scale, None, np.zeros((0, 0)))
+    chosen = rng(seed, "landmarks").permutation(len(rows))[:n_landmarks]
+    landmarks = rows[chosen].astype(np.float64) / scale
+    values, vectors = np.linalg.eigh(rbf_kernel(landmarks))
+    is_real = values > 1e-10 * values[-1]
+    return Space(principal, scale, landmarks, vectors[:, is_real] / np.sqrt(values[is_real]))
+
+
+@dataclass(frozen=True)
+class LACUSVM:
+    """Large-margin separators that leave room for unknown classes where the pool is dense."""
+
+    kernel: Kernel = "rbf"
+    cost: float = 1.0  # C
+    pool_cost: float | None = None  # C*; None: C times labelled items over pool items
+    clip: float = -0.3  # s
+    eta: float = 1.3
+    push_step: float = 0.1  # lambda
+    n_rounds: int = 10
+    n_components: int = 100
+    n_landmarks: int = 300  # of the RBF kernel
+    rule: Rule = "sign"  # "recall": the threshold that keeps known_recall of held-out known items
+    known_recall: float = 0.95
+    recipe: Recipe = IMAGES
+
+    def __post_init__(self) -> None:
+        check_choice("LACUSVM.kernel", self.kernel, Kernel)
+        check_choice("LACUSVM.rule", self.rule, Rule)
+        check_share("LACUSVM.known_recall", self.known_recall)
+        for name in ("n_rounds", "n_components", "n_landmarks"):
+            check_count(f"LACUSVM.{name}", getattr(self, name))
+        if not self.cost > 0:
+            raise SettingsError(f"LACUSVM.cost is {self.cost}; give a number above 0")
+        if self.pool_cost is not None and not self.pool_cost >= 0:
+            raise SettingsError(f"LACUSVM.pool_cost is {self.pool_cost}; give 0 or more, or None")
+        if not -1 < self.clip <= 0:
+            raise SettingsError(f"LACUSVM.clip is {self.clip}; give a number above -1, at most 0")
+        if not self.eta >= 1:
+            raise SettingsError(f"LACUSVM.eta is {self.eta}; give a number from 1")
+        if not self.push_step >= 0:
+            raise SettingsError(f"LACUSVM.push_step is {self.push_step}; give 0 or more")
+
+    def fit(
+        self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> "Separators":
+        """Find f0 and f of each class, from labelled items and the pool."""
+        if not len(pool):
+            raise DataError("the pool has no items; give LACUSVM some to find dense places from")
+        training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
+        seen = np.concatenate([training.inputs, pool])
+        space = find_space(seen, self.kernel, self.n_components, self.n_landmarks, seed=seed)
+        rows = with_one(space(seen))
+        labelled, unlabelled = rows[: len(training)], rows[len(training) :]
+        n_classes = training.n_classes
+        plain, tight = np.zeros((2, rows.shape[1], n_classes))
+        for c in track(range(n_classes), "separating classes", total=n_classes):
+            problem = self._one_against_rest(labelled, training.labels == c, unlabelled)
+            plain[:, c] = plain_svm(labelled, problem.signs, self.cost)
+            tight[:, c] = tighten(
+                problem, plain[:, c], push_step=self.push_step, n_rounds=self.n_rounds
+            )
+        separators = Separators(space, plain, tight, threshold=0.0)
+        if self.rule == "sign":
+            return separators
+        scores = separators.predict(held_out.inputs).unknown_score
+        return replace(separators, threshold=threshold_at(scores, self.known_recall))
+
+    def _one_against_rest(
+        self, labelled: np.ndarray, is_class: np.ndarray, pool: np.ndarray
+    ) -> Problem:
+        signs = np.where(is_class, 1.0, -1.0)
+        pool_cost = self.pool_cost
+        if pool_cost is None:
+            pool_cost = self.cost * len(labelled) / len(pool)
+        bounds = balance_bounds(signs, self.eta)
+        return Problem(labelled, signs, pool, self.cost, pool_cost, self.clip, bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Separators:
+    """f and the plain SVM f0 of each class, in the space they are linear in."""
+
+    space: Space
+    plain: np.ndarray  # (d + 1, C)
+    tight: np.ndarray  # (d + 1, C)
+    threshold: float  # of the score
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        """The class that f0 ranks first among those accepted, or unknown."""
+        n_classes = self.tight.shape[1]
+        weights = np.concatenate([self.plain, self.tight], axis=1)
+        values = in_chunks(lambda part: with_one(self.space(part)) @ weights, inputs, 2 * n_classes)
+        return decide(values[:, n_classes:], values[:, :n_classes], self.threshold)
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        """The rows in which f is linear."""
+        return in_chunks(self.space, inputs, self.space.n_columns).astype(np.float32)
+
+
+def decide(tight: np.ndarray, plain: np.ndarray, threshold: float) -> Predictions:
+    """Labels from f and f0: f0_k(x) stands in for f_k(x) where that is positive.
+
+    The score is minus the largest value, unknown is what scores above the threshold. A margin of 1
+    is believed like odds of e^2 to 1.
+
+    >>> f, f0 = np.array([[0.5, 0.2], [-0.1, -2.0]]), np.array([[0.3, 0.9], [1.0, 0.0]])
+    >>> decide(f, f0, 0.0).labels.tolist()
+    [1, -1]
+    """
+    values = np.where(tight > 0, plain, tight)
+    score = -values.max(1)
+    p_unknown = expit(2 * (score - threshold))
+    p_class = (1 - p_unknown) * softmax(2 * values, axis=1).max(1)
+    is_unknown = score > threshold
+    return Predictions(
+        labels=np.where(is_unknown, UNKNOWN, values.argmax(1)),
+        unknown_score=score,
+        confidence=np.where(is_unknown, p_unknown, p_class),
+        nearest=values.argmax(1),
+    )
+
+
+def with_one(rows: np.ndarray) -> np.ndarray:
+    """A column of ones after the last, for b."""
+    return np.column_stack([rows, np.ones(len(rows))])

@@ -1,0 +1,92 @@
+"""Mahalanobis: s = min_c sqrt((e - mu_c)' S^-1 (e - mu_c)), classes as Gaussians of one shape.
+
+mu_c is the mean embedding of class c over the training items and S their covariance around these
+means, shared by all classes.
+
+Kimin Lee, Kibok Lee, Honglak Lee and Jinwoo Shin, "A simple unified framework for detecting
+out-of-distribution samples and adversarial attacks", NeurIPS 2018.
+
+Published with scores of many layers, weighed by a regression on unknown items, and with perturbed
+inputs; here the last layer alone, since no unknown items may be used. A ridge (a small share of the
+mean variance) stands in for the pseudo-inverse: units that no training item excites have no
+variance at all.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from s2osc.baselines.post_hoc import (
+    PostHoc,
+    by_chunks,
+    check_known_recall,
+    training_outputs,
+    with_threshold,
+)
+from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.errors import SettingsError
+from s2osc.pipeline.teacher import class_centres, distance_to_centres
+from s2osc.types import Labelled
+
+LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Mahalanobis:
+    """An item is unknown where it lies far from every class, as measured by their spread."""
+
+    ridge: float = 1e-3  # share of the mean variance that every direction gets on top
+    known_recall: float = 0.95
+    recipe: Recipe = IMAGES
+
+    def __post_init__(self) -> None:
+        check_known_recall(self.known_recall)
+        if not self.ridge > 0:
+            raise SettingsError(f"ridge is {self.ridge}; give a number above 0, such as 0.001")
+
+    def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
+        closed = train_closed(known, self.recipe, seed=seed, device=device)
+        embeddings = training_outputs(closed).embeddings
+        classes = fit_gaussians(embeddings, closed.training.labels, self.ridge)
+        return with_threshold(
+            closed, lambda seen: classes.distance(seen.embeddings), self.known_recall
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """Classes in the space where their common covariance is the identity, in double precision.
+
+    Directions of hardly any variance are stretched so far that rounding in single would show.
+    """
+
+    origin: np.ndarray  # (d,) the mean of all items
+    whitening: np.ndarray  # (d, d)
+    means: np.ndarray  # (C, d), whitened
+
+    def distance(self, embeddings: np.ndarray) -> np.ndarray:
+        """To the nearest mean: one product with the covariance, however many classes there are."""
+        return by_chunks(
+            lambda rows: np.sqrt(
+                distance_to_centres((rows - self.origin) @ self.whitening, self.means)
+            ),
+            embeddings,
+        )
+
+
+def fit_gaussians(embeddings: np.ndarray, labels: np.ndarray, ridge: float) -> Gaussians:
+    """Means, and a matrix A with A A' = S^-1.
+
+    >>> corners = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -2.0], [0.0, 2.0]])
+    >>> one_class = fit_gaussians(corners, np.zeros(4, int), ridge=1e-9)
+    >>> one_class.distance(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).round(4).tolist()
+    [0.0, 1.4142, 0.7071]
+    """
+    rows = embeddings.astype(np.float64)
+    means, origin = class_centres(rows, labels), rows.mean(0)
+    around = rows - means[labels]
+    covariance = around.T @ around / len(rows)
+    variance = max(np.trace(covariance) / len(covariance), LEAST_VARIANCE)
+    covariance[np.diag_indices_from(covariance)] += ridge * variance
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T
+    return Gaussians(origin, whitening, means=(means - origin) @ whitening)

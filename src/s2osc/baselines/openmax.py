@@ -1,0 +1,205 @@
+"""OpenMax: logits weighed down by how extreme an item is for each class, and one for the rest.
+
+    d_c      distance from l(x) to mu_c, the mean logits of training items of c that f gets right
+    W_c      a Weibull distribution fitted to the largest of these distances in class c
+    omega_c  (A + 1 - i) / A where c has the i-th largest logit, 0 beyond the A-th
+    l'_c   = l_c (1 - omega_c W_c(d_c)),    l'_unknown = sum_c (l_c - l'_c)
+    P      = softmax(l'_1, ..., l'_C, l'_unknown),    s = log P_unknown / (1 - P_unknown)
+
+Abhijit Bendale and Terrance Boult, "Towards open set deep networks", CVPR 2016.
+
+The score is the log-odds of P_unknown: the same order, without ties where it rounds to 1. As in
+the authors' library, distances are shifted so that the smallest of a tail is 1 before the fit. Of
+small classes the tail is a tenth: fitted to more, ordinary items look extreme. A is 3 (for few
+classes) rather than 10. By default an item is unknown above the threshold that all
+scores share; ``rule="own"`` is the published one: unknown has the largest P, or no P reaches
+``least_probability``.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp, softmax
+
+from s2osc.baselines.post_hoc import (
+    PostHoc,
+    check_known_recall,
+    look,
+    training_outputs,
+    with_threshold,
+)
+from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.errors import SettingsError
+from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
+
+LEAST_SHAPE, MOST_SHAPE = 1e-2, 1e3
+TAIL_SHARE = 0.1  # of a class, at most
+EUCLIDEAN_UNIT = 200.0  # the published weight of the Euclidean distance beside the cosine's
+
+Distance = Literal["euclidean", "both"]
+
+
+@dataclass(frozen=True)
+class OpenMax:
+    """An item is unknown where its logits are extreme for the classes they speak for."""
+
+    n_tail: int = 20  # largest distances in each class
+    n_ranks: int = 3  # A: so many of the largest logits are weighed down
+    distance: Distance = "euclidean"  # "both": Euclidean / 200 + cosine
+    rule: Literal["recall", "own"] = "recall"
+    least_probability: float = 0.9  # of the class given, under its own rule
+    known_recall: float = 0.95
+    recipe: Recipe = IMAGES
+
+    def __post_init__(self) -> None:
+        check_known_recall(self.known_recall)
+        if self.n_tail < 1 or self.n_ranks < 1:
+            raise SettingsError(
+                f"n_tail is {self.n_tail} and n_ranks is {self.n_ranks}; give numbers from 1"
+            )
+        if self.distance not in ("euclidean", "both"):
+            raise SettingsError(f"distance is {self.distance!r}; give 'euclidean' or 'both'")
+        if self.rule not in ("recall", "own"):
+            raise SettingsError(f"rule is {self.rule!r}; give 'recall' or 'own'")
+        if not 0 <= self.least_probability <= 1:
+            raise SettingsError(
+                f"least_probability is {self.least_probability}; give a probability from 0 to 1"
+            )
+
+    def fit(
+        self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recogniser:
+        closed = train_closed(known, self.recipe, seed=seed, device=device)
+        logits = training_outputs(closed).logits
+        tails = fit_tails(logits, closed.training.labels, self.n_tail, self.distance)
+        recogniser = with_threshold(
+            closed,
+            lambda seen: unknown_log_odds(revise(seen.logits, tails(seen.logits), self.n_ranks)),
+            self.known_recall,
+        )
+        if self.rule == "recall":
+            return recogniser
+        return OwnRule(recogniser, tails, self.n_ranks, self.least_probability)
+
+
+class Weibull(NamedTuple):
+    """The distribution function 1 - exp(-(x / scale)^shape)."""
+
+    shape: float
+    scale: float
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """The share below each value.
+
+        >>> Weibull(2.0, 3.0)(np.array([-1.0, 0.0, 3.0])).round(4).tolist()
+        [0.0, 0.0, 0.6321]
+        """
+        powers = self.shape * np.log(np.maximum(values, 1e-300) / self.scale)
+        return -np.expm1(-np.exp(np.minimum(powers, 50.0)))
+
+
+def fit_weibull(values: np.ndarray) -> Weibull:
+    """The most likely shape and scale of positive values; where all are equal, nearly a step."""
+    logs = np.log(values / values.max())
+
+    def slope(shape: float) -> float:
+        powers = np.exp(shape * logs)
+        return float((powers * logs).sum() / powers.sum() - 1 / shape - logs.mean())
+
+    is_inside = slope(MOST_SHAPE) > 0
+    shape = brentq(slope, LEAST_SHAPE, MOST_SHAPE) if is_inside else MOST_SHAPE
+    scale = values.max() * np.exp(shape * logs).mean() ** (1 / shape)
+    return Weibull(float(shape), float(scale))
+
+
+def distances(logits: np.ndarray, means: np.ndarray, kind: Distance = "euclidean") -> np.ndarray:
+    """(n, C) from each row to each class mean.
+
+    >>> item, means = np.array([[3.0, 0.0]]), np.array([[0.0, 4.0], [1.0, 0.0]])
+    >>> distances(item, means).tolist(), distances(item, means, "both").round(4).tolist()
+    ([[5.0, 2.0]], [[1.025, 0.01]])
+    """
+    euclidean = np.linalg.norm(logits[:, None] - means, axis=2)
+    if kind == "euclidean":
+        return euclidean
+    lengths = np.linalg.norm(logits, axis=1)[:, None] * np.linalg.norm(means, axis=1)
+    return euclidean / EUCLIDEAN_UNIT + 1 - logits @ means.T / np.maximum(lengths, 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """Where the distances of each class begin to be extreme, and how they go on."""
+
+    means: np.ndarray  # (C, C)
+    starts: np.ndarray  # (C,) the smallest distance in each tail
+    fitted: tuple[Weibull, ...]
+    kind: Distance
+
+    def __call__(self, logits: np.ndarray) -> np.ndarray:
+        """W_c(d_c): (n, C), how extreme each row is for each class."""
+        shifted = distances(logits.astype(np.float64), self.means, self.kind) - self.starts + 1
+        columns = [weibull(shifted[:, c]) for c, weibull in enumerate(self.fitted)]
+        return np.stack(columns, axis=1)
+
+
+def fit_tails(logits: np.ndarray, labels: np.ndarray, n_tail: int, kind: Distance) -> Tails:
+    """Class means over training items that f gets right, and the tails of the distances to them."""
+    logits, is_right = logits.astype(np.float64), logits.argmax(1) == labels
+    means, starts, fitted = [], [], []
+    for c in range(labels.max() + 1):
+        of_class = labels == c
+        # Of a class that f never gets right, all items must do.
+        rows = logits[of_class & is_right] if is_right[of_class].any() else logits[of_class]
+        means.append(rows.mean(0))
+        ascending = np.sort(distances(rows, means[-1][None], kind)[:, 0])
+        tail = ascending[-min(n_tail, ceil(TAIL_SHARE * len(rows))) :]
+        starts.append(tail[0])
+        fitted.append(fit_weibull(tail - tail[0] + 1))
+    return Tails(np.stack(means), np.array(starts), tuple(fitted), kind)
+
+
+def revise(logits: np.ndarray, extremeness: np.ndarray, n_ranks: int) -> np.ndarray:
+    """(n, C + 1): l', and the logit of the unknown class last.
+
+    >>> revise(np.array([[4.0, 2.0]]), np.array([[0.5, 1.0]]), n_ranks=2).tolist()
+    [[2.0, 1.0, 3.0]]
+    """
+    logits = logits.astype(np.float64)
+    n_ranks = min(n_ranks, logits.shape[1])
+    rank = np.argsort(np.argsort(-logits, axis=1, kind="stable"), axis=1)
+    omega = np.maximum(n_ranks - rank, 0) / n_ranks
+    revised = logits * (1 - omega * extremeness)
+    return np.column_stack([revised, (logits - revised).sum(1)])
+
+
+def unknown_log_odds(revised: np.ndarray) -> np.ndarray:
+    """log P_unknown / (1 - P_unknown)."""
+    return revised[:, -1] - logsumexp(revised[:, :-1], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRule:
+    """The published decision, by the probabilities of all classes and the unknown one."""
+
+    scored: PostHoc
+    tails: Tails
+    n_ranks: int
+    least_probability: float
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        logits, scores = look(self.scored.network, self.scored.score, inputs)
+        p = softmax(revise(logits, self.tails(logits), self.n_ranks), axis=1)
+        p_best = p[:, :-1].max(1)
+        is_unknown = (p[:, -1] > p_best) | (p_best < self.least_probability)
+        return Predictions(
+            labels=np.where(is_unknown, UNKNOWN, p[:, :-1].argmax(1)),
+            unknown_score=scores,
+            confidence=np.where(is_unknown, 1 - p_best, p_best),
+            nearest=p[:, :-1].argmax(1),
+        )
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        return self.scored.features(inputs)
