@@ -28,9 +28,13 @@ from files import (
     text,
 )
 from s2osc import jobs
+from s2osc.bench import runner
+from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.records import write_record
 from s2osc.cli import main
 from s2osc.progress import shown, track
 from s2osc.version import __version__
+from samples import make_images
 
 
 def arguments(folder: Path, out: Path, *more: str) -> list[str]:
@@ -229,6 +233,140 @@ def test_data_fetch_without_a_network_says_in_one_line_what_to_do(tmp_path, caps
     assert errors.count("\n") == 1
     assert "Name or service not known" in errors
     assert str(tmp_path / "cifar10.npz") in errors
+
+
+# bench
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch) -> Path:
+    """A data folder with one small data set of images, ``tiny``; caches lie in it too."""
+    images, labels = make_images(40)
+    npz(tmp_path / "tiny.npz", x=images, y=labels, classes=list("abcd"))
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def record_of(folder: Path, f1: float, size: str = "cpu") -> None:
+    """A record of our method among the ablations on MNIST."""
+    record = {
+        "experiment": "ablation",
+        "size": size,
+        "method": "s2osc",
+        "dataset": "mnist",
+        "partition": 0,
+        "seed": 0,
+        "known_classes": ["0"],
+        "unknown_classes": ["5"],
+        "metrics": {"f1": f1},
+        "seconds_total": 3.0,
+    }
+    write_record(folder / "ablation" / f"mnist-s2osc-{size}-p0.json", record)
+
+
+def test_bench_run_makes_the_records_it_is_asked_for(tiny, capsys):
+    words = ["bench", "run", "table1", "--data=tiny", "--methods=msp", "--partitions=3"]
+    words += ["--size=smoke", f"--folder={tiny}", "--device=cpu", "--part"]
+    assert main([*words, "2/2"]) == 0
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors.startswith("1/1 msp on tiny, partition 1: F1 ")
+    assert snapshot(tiny / "results" / "table1").keys() == {"tiny-msp-smoke-p1.json"}
+    assert main([*words, "1/2"]) == 0
+    assert len(capsys.readouterr().err.splitlines()) == 2
+    before = snapshot(tiny / "results" / "table1")
+    assert list(before) == [f"tiny-msp-smoke-p{partition}.json" for partition in range(3)]
+    assert main([*words, "1/1"]) == 0
+    assert capsys.readouterr().err == ""
+    assert snapshot(tiny / "results" / "table1") == before
+
+
+def test_bench_run_without_options_runs_an_experiment_as_it_is(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        runner, "run_experiment", lambda *words, **more: asked.append((words, more))
+    )
+    assert main(["bench", "run", "table1", "--device=cpu"]) == 0
+    words = ["--data=a,b", "--partitions=2", "--size=cpu", "--methods=msp,odin", "--part=2/4"]
+    words += [f"--results={tmp_path}", f"--folder={tmp_path}", "--device=cpu"]
+    assert main(["bench", "run", "table1", *words]) == 0
+    plain = {"methods": None, "size": None, "part": (1, 1), "device": "cpu", "folder": None}
+    chosen = {"methods": "msp,odin", "size": "cpu", "part": (2, 4), "folder": tmp_path}
+    assert asked == [
+        (("table1", None, range(5), Path("results")), plain),
+        (("table1", ["a", "b"], range(2), tmp_path), plain | chosen),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["tables"], "there is no experiment 'tables'; give table1 or "),
+        (["table1", "--part=3/2"], "the part is '3/2'; give which of how many, such as 1/2"),
+        (["table1", "--data=tiny", "--methods=magic"], "there is no method 'magic'; give "),
+        (
+            ["table1", "--data=tiny", "--size=huge"],
+            "the size is 'huge'; give paper or cpu or smoke",
+        ),
+        (["single", "--data=tiny", "--size=cpu"], "this experiment has one size only"),
+    ],
+)
+def test_bench_run_says_in_one_line_what_it_cannot_run(tiny, capsys, words, message):
+    assert main(["bench", "run", *words, f"--folder={tiny}", "--device=cpu"]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors.startswith(f"s2osc: {message}")
+    assert errors.count("\n") == 1
+    assert not (tiny / "results").exists()
+
+
+def test_bench_list_shows_what_is_recorded_and_what_is_missing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    record_of(tmp_path, 0.9)
+    assert main(["bench", "list", f"--results={tmp_path}"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    rows = {
+        row[0]: row[1:] for row in ([c.strip() for c in line.split("│")[1:-1]] for line in lines)
+    }
+    assert list(rows) == list(EXPERIMENTS)
+    missing = "mnist: s2osc-paper, s2osc-s, s2osc-lm, s2osc-fn, s2osc-u; fashion_mnist: all"
+    assert rows["ablation"] == ["cpu", "mnist, fashion_mnist", "6", "1", "0", missing]
+    assert rows["single"][-3:] == ["0", "0", "all"]
+
+
+def test_bench_report_prints_the_tables_that_have_records(tmp_path, capsys):
+    record_of(tmp_path, 0.9125)
+    record_of(tmp_path, 0.1, size="smoke")
+    assert main(["bench", "report", f"--results={tmp_path}"]) == 0
+    printed = capsys.readouterr().out
+    assert "| s2osc | **0.912** (1)" in printed
+    assert printed.index("size cpu") < printed.index("0.912") < printed.index("size smoke")
+    assert main(["bench", "report", "ablation", f"--results={tmp_path}"]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_bench_report_writes_a_folder_or_into_a_document(tmp_path, capsys):
+    record_of(tmp_path / "results", 0.9125)
+    document = text(tmp_path / "page.md", "Before\n<!-- table ablation -->\n<!-- end -->\nAfter\n")
+    words = ["bench", "report", "ablation", f"--results={tmp_path / 'results'}"]
+    assert main([*words, f"--out={tmp_path / 'out'}", f"--into={document}"]) == 0
+    paths = [tmp_path / "out" / "ablation" / f"ablation.{kind}" for kind in ("md", "csv", "tex")]
+    assert capsys.readouterr().out.splitlines() == list(map(str, paths))
+    assert sorted((tmp_path / "out" / "ablation").iterdir()) == sorted(paths)
+    table = paths[0].read_text().strip()
+    assert "**0.912** (1)" in table
+    assert f"-->\n{table}\n<!-- end -->\nAfter" in document.read_text()
+
+
+def test_bench_report_without_records_says_how_to_make_them(tmp_path, capsys):
+    assert main(["bench", "report", f"--results={tmp_path}"]) == 2
+    assert capsys.readouterr().err == (
+        f"s2osc: {tmp_path} holds no records; make them with `s2osc bench run`\n"
+    )
+
+
+# Words
 
 
 def test_version_prints_the_version(capsys):

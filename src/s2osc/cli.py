@@ -162,18 +162,33 @@ def _add_bench(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     running = actions.add_parser("run", help="run what is not yet recorded; can be interrupted")
     running.set_defaults(command=run_bench)
-    running.add_argument("experiment", help="`s2osc bench report` names those there are")
+    running.add_argument("experiment", help="such as table1; `s2osc bench list` names all")
     running.add_argument("--data", help="names, comma-separated (default: the experiment's own)")
+    running.add_argument(
+        "--methods", help="names, comma-separated, or all (default: the experiment's own)"
+    )
     running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
-    reporting = actions.add_parser("report", help="print the tables of recorded experiments")
+    running.add_argument(
+        "--size", help="paper (a GPU), cpu (default) or smoke, where an experiment has sizes"
+    )
+    running.add_argument(
+        "--part", default="1/1", help="2/4: the second of four parts, for as many processes"
+    )
+    running.add_argument("--device", default="auto", help="auto (default), cpu or cuda")
+    listing = actions.add_parser("list", help="show what is recorded and what is missing")
+    listing.set_defaults(command=list_bench)
+    reporting = actions.add_parser("report", help="make tables and figures of recorded experiments")
     reporting.set_defaults(command=report_bench)
     reporting.add_argument("experiment", nargs="*", help="default: all that have records")
     reporting.add_argument("--into", type=Path, help="a Markdown file with marks for each table")
-    for action in (running, reporting):
+    reporting.add_argument(
+        "--out", type=Path, help="a folder for Markdown, CSV, LaTeX and figures of each experiment"
+    )
+    for action in (running, listing, reporting):
         action.add_argument(
             "--results", type=Path, default=Path("results"), help="where records lie"
         )
-        _add_folder(action)
+    _add_folder(running)
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
@@ -368,26 +383,43 @@ def fetch_data(options: argparse.Namespace) -> None:
 
 
 def run_bench(options: argparse.Namespace) -> None:
-    from s2osc.bench.runner import run_experiment
-    from s2osc.progress import shown
+    from s2osc.bench.runner import parse_part, run_experiment
+    from s2osc.nets.training import resolve_device
 
-    with shown():
-        run_experiment(
-            options.experiment,
-            options.data.split(",") if options.data else None,
-            range(options.partitions),
-            options.results,
-            folder=options.folder,
-        )
+    run_experiment(
+        options.experiment,
+        options.data.split(",") if options.data else None,
+        range(options.partitions),
+        options.results,
+        methods=options.methods,
+        size=options.size,
+        part=parse_part(options.part),
+        device=resolve_device(options.device),
+        folder=options.folder,
+    )
+
+
+def list_bench(options: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from s2osc.bench.listing import make_listing
+
+    Console().print(make_listing(options.results))
 
 
 def report_bench(options: argparse.Namespace) -> None:
+    from s2osc.bench.experiments import experiments_named
+    from s2osc.bench.publishing import publish
     from s2osc.bench.tables import insert_tables, make_tables
 
-    tables = make_tables(options.results, options.experiment)
+    names = [each for name in options.experiment for each in experiments_named(name)]
+    tables = make_tables(options.results, names)
     if options.into:
         insert_tables(options.into, tables)
-    else:
+    if options.out:
+        for path in publish(options.results, list(tables), options.out):
+            print(path)
+    if not options.into and not options.out:
         print("\n\n".join(tables.values()))
 
 

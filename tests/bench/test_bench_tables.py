@@ -2,9 +2,11 @@
 
 import pytest
 
-from s2osc.bench.experiments import COVERED, EXPERIMENTS, MAIN, SEEDED, Experiment
-from s2osc.bench.runner import write_record
-from s2osc.bench.tables import MOST_ROWS, insert_tables, make_table, make_tables
+from s2osc.bench.experiment import MAIN, Experiment
+from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.pools import COVERED, SEEDED
+from s2osc.bench.records import write_record
+from s2osc.bench.tables import MOST_ROWS, insert_tables, make_table, make_tables, write_report
 from s2osc.data.splits import SINGLE_UNKNOWN
 from s2osc.errors import DataError, OutputError
 from samples import MANY, TINY
@@ -172,6 +174,116 @@ def test_among_many_runs_the_only_one_of_its_data_is_not_lost():
         ["own", "mean of 1", "**0.250**"],
         ["mnist", f"mean of {MOST_ROWS}", "**0.500** ± 0.000"],
     ]
+
+
+# Sizes and failures
+
+
+def test_sizes_have_tables_of_their_own():
+    records = [record(0, 0.9), record(0, 0.1) | {"size": "smoke"}, record(0, 0.5) | {"size": "cpu"}]
+    text = make_table("plain", records)
+    first, second, third = (text.index(f"| {value} |") for value in ("0.900", "0.500", "0.100"))
+    assert first < second < third
+    assert [line for line in text.splitlines() if line.startswith("Plain title")] == [
+        "Plain title (2 threads):",
+        "Plain title (size cpu, 2 threads):",
+        "Plain title (size smoke, 2 threads):",
+    ]
+
+
+def broken(seed, **others):
+    failed = record(seed, **others) | {"error": {"kind": "DataError", "message": "no room"}}
+    del failed["metrics"], failed["seconds_total"]
+    return failed
+
+
+def test_a_failed_run_is_no_row_and_is_told():
+    text = make_table("plain", [record(0), broken(1)])
+    assert text == (
+        make_table("plain", [record(0)])
+        + "\n\nFailed: fast on mnist, partition 1 (DataError: no room)."
+    )
+    *_, rule, _, last = make_table("plain", [broken(1)]).splitlines()
+    assert set(cells(rule)) == {"---"}
+    assert last.startswith("Failed: ")
+
+
+# Files
+
+
+@pytest.fixture
+def matrix(monkeypatch, tmp_path):
+    """A folder of records of an experiment of two methods on two data sets."""
+    methods = {"odin": TINY, "s2osc": MANY}
+    experiment = Experiment(
+        "Matrix title",
+        SINGLE_UNKNOWN,
+        methods,
+        data=("mnist", "svhn"),
+        layout="matrix",
+        table="one",
+    )
+    monkeypatch.setitem(EXPERIMENTS, "matrix", experiment)
+    run = {"size": "cpu", "protocol": {"n_unknown": 1}, "partition": 3}
+    odin = record(3, method="odin", metrics={"f1": 0.5, "f_out": 0.25}) | run
+    odin |= {"paper_mode": {"f1": 0.125}, "held_out": {"f1": 0.75}}
+    write_record(tmp_path / "matrix" / "mnist-odin-cpu-p3.json", odin)
+    write_record(
+        tmp_path / "matrix" / "svhn-s2osc-cpu-p3.json",
+        broken(3, method="s2osc", dataset="svhn") | run,
+    )
+    return tmp_path
+
+
+def test_a_report_is_markdown_csv_and_latex(matrix, tmp_path):
+    paths = write_report(matrix, "matrix", tmp_path / "new" / "reports")
+    assert [path.name for path in paths] == ["matrix.md", "matrix.csv", "matrix.tex"]
+    assert sorted(paths) == sorted((tmp_path / "new" / "reports").iterdir())
+    markdown, values, latex = (path.read_text(encoding="utf-8") for path in paths)
+    assert markdown == make_tables(matrix, ["matrix"])["matrix"] + "\n"
+    assert "| odin (fair mode) | **0.500** (1) [0.767] | – [0.584] |" in markdown
+    assert r"odin (fair mode) & \textbf{0.500} (1) [0.767] & -- [0.584] \\" in latex
+    assert latex.count(r"\begin{tabular}{lll}") == latex.count(r"\end{tabular}") > 0
+    assert values.splitlines() == [
+        "experiment,size,dataset,method,partition,mode,part,metric,value,paper",
+        "matrix,cpu,mnist,odin,3,fair,pool,f1,0.5,0.767",
+        "matrix,cpu,mnist,odin,3,fair,pool,f_out,0.25,0.39",
+        "matrix,cpu,mnist,odin,3,paper,pool,f1,0.125,0.767",
+        "matrix,cpu,mnist,odin,3,fair,held_out,f1,0.75,",
+    ]
+
+
+def test_older_experiments_have_reports_too(tmp_path):
+    write_record(tmp_path / "plain" / "mnist-fast-p0.json", record(0, 0.5))
+    markdown, values, latex = write_report(tmp_path, "plain", tmp_path)
+    assert markdown.read_text() == make_table("plain", [record(0, 0.5)]) + "\n"
+    assert "plain,,mnist,fast,0,fair,pool,f1,0.5," in values.read_text().splitlines()
+    assert "paper's F1 & seconds" in latex.read_text()
+
+
+def test_a_report_without_records_or_experiment_is_refused(tmp_path):
+    with pytest.raises(DataError, match="holds no records of plain; make them"):
+        write_report(tmp_path, "plain", tmp_path / "reports")
+    with pytest.raises(DataError, match="there is no experiment 'grand'"):
+        write_report(tmp_path, "grand", tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_report_is_written_whole_or_not_at_all(matrix, tmp_path):
+    (tmp_path / "reports" / "matrix.tex").mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"matrix\.tex is a folder; move it away"):
+        write_report(matrix, "matrix", tmp_path / "reports")
+    assert [path.name for path in (tmp_path / "reports").iterdir()] == ["matrix.tex"]
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="the report cannot be written"):
+        write_report(matrix, "matrix", tmp_path / "file")
+
+
+def test_a_report_replaces_the_one_before(matrix, tmp_path):
+    first = [path.read_text() for path in write_report(matrix, "matrix", tmp_path / "reports")]
+    again = write_report(matrix, "matrix", tmp_path / "reports")
+    assert [path.read_text() for path in again] == first
+    assert sorted((tmp_path / "reports").iterdir()) == sorted(again)
 
 
 # Where tables come from and go

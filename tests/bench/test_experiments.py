@@ -7,8 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from s2osc.bench.experiments import EXPERIMENTS, SMALL
-from s2osc.bench.runner import check_same_settings, judge, read_record
+from s2osc.bench.comparisons import COMPARISONS
+from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.judging import judge
+from s2osc.bench.methods import METHODS
+from s2osc.bench.pools import POOLS, SMALL
+from s2osc.bench.records import check_same_settings, read_record, record_path
+from s2osc.bench.runner import prepare
 from s2osc.data.datasets import DATASETS, Dataset
 from s2osc.data.splits import split_dataset
 from s2osc.nets.backbones import EFFICIENTNET
@@ -30,15 +35,22 @@ def different(method: S2OSCMethod, other: S2OSCMethod) -> dict[str, object]:
 def test_an_experiment_shows_figures_that_runs_have(name, seeded):
     columns = EXPERIMENTS[name].columns
     assert columns
-    assert set(columns.values()) <= judge(*seeded).keys()
+    split, solution = seeded
+    judgement = judge(split, solution, solution.answer, detects_only=False, seed=0)
+    assert set(columns.values()) <= judgement.metrics.keys()
     assert len(set(columns.values())) == len(columns)
+
+
+def test_comparisons_and_pools_are_all_there_is():
+    assert EXPERIMENTS == COMPARISONS | POOLS
+    assert len(EXPERIMENTS) == len(COMPARISONS) + len(POOLS)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_compares_methods_that_differ_and_have_records_of_their_own(name):
     methods = EXPERIMENTS[name].methods
     assert methods
-    assert all(isinstance(method, S2OSCMethod) for method in methods.values())
+    assert name in COMPARISONS or all(isinstance(it, S2OSCMethod) for it in methods.values())
     assert len(set(methods.values())) == len(methods)
     files = {chosen.replace(" ", "_") for chosen in methods}
     assert len(files) == len(methods)
@@ -58,7 +70,7 @@ def sized(n_per_class: int) -> Dataset:
     return Dataset("sized", images, labels, tuple("0123456789"), len(labels), flip=False)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", POOLS)
 def test_the_data_are_large_enough_for_every_partition(name):
     """Ten classes of 6,300 items at least are in MNIST, of 500 in its bundled part."""
     experiment = EXPERIMENTS[name]
@@ -176,6 +188,12 @@ def test_ours_without_one_part_lacks_that_part_alone():
     }
 
 
+def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
+    shown = {name for name, experiment in EXPERIMENTS.items() if experiment.shows_groups}
+    seeded = {"rare", "shirt", "t-shirt", "five", "features", "improvements"}
+    assert shown == COMPARISONS.keys() | seeded
+
+
 # Records that are kept
 
 
@@ -183,8 +201,18 @@ def test_ours_without_one_part_lacks_that_part_alone():
 def test_a_kept_record_is_of_the_settings_its_experiment_has_now(path):
     record = read_record(path)
     assert record["experiment"] == path.parent.name
-    method = EXPERIMENTS[record["experiment"]].methods[record["method"]]
-    flip = record["settings"]["augmentation.flip"]
-    check_same_settings(path, replace(method, augmentation=replace(method.augmentation, flip=flip)))
-    stem = f"{record['dataset']}-{record['method'].replace(' ', '_')}-p{record['seed']}"
-    assert path.stem == stem
+    data, name, size = record["dataset"], record["method"], record.get("size")
+    partition = record.get("partition", record["seed"])
+    assert path == record_path(path.parents[1], path.parent.name, data, name, size, partition)
+    if "error" in record:
+        return  # it is run again, with whatever settings there are then
+    experiment = EXPERIMENTS[record["experiment"]]
+    method = (METHODS | dict(experiment.methods))[name]
+    source = data.removesuffix("-features").removesuffix("_sample")
+    dataset = replace(sized(1), flip=DATASETS[source].flip)
+    check_same_settings(
+        path,
+        prepare(method, experiment, size, data, dataset),
+        experiment.sized(size)[1],
+        shows_groups=experiment.shows_groups,
+    )

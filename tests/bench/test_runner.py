@@ -1,43 +1,43 @@
 """Experiments: one record per run, made once, whole or not at all."""
 
 import json
-from dataclasses import replace
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from s2osc.baselines.msp import MSP
+from s2osc.baselines.recipe import Recipe
 from s2osc.bench import runner
-from s2osc.bench.experiments import EXPERIMENTS, Experiment
-from s2osc.bench.metrics import auroc, evaluate
-from s2osc.bench.runner import (
-    check_same_settings,
-    for_dataset,
-    judge,
-    judge_audit,
-    read_record,
-    run_experiment,
-    run_once,
-    write_record,
-)
+from s2osc.bench.experiment import Experiment, Size
+from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.records import read_record, read_records
+from s2osc.bench.runner import parse_part, plan, prepare, run_experiment, run_once
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.backbones import Backbone
+from s2osc.nets.backbones import EFFICIENTNET, Backbone
+from s2osc.pipeline import teacher
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import ABLATIONS, FAST, PLAIN
-from s2osc.pipeline.settings import change, flatten
-from samples import TINY, make_dataset, make_images, open_set, shrink
+from s2osc.pipeline.presets import ABLATIONS, HEADS, PLAIN
+from samples import make_dataset, make_images, shrink
 
 METHOD = shrink(PLAIN, n_steps=8, k=5)
+CHEAP = MSP(recipe=Recipe(METHOD.teacher))
 PROTOCOL = Protocol(known_classes=(0, 1), unknown_classes=(2,))
 
 
 @pytest.fixture
-def data(tmp_path) -> Path:
-    """A data folder with one small data set of the user's own, ``tiny``."""
+def data(tmp_path, monkeypatch) -> Path:
+    """A data folder with one small data set of the user's own, ``tiny``; caches lie in it too."""
     images, labels = make_images(12)
     np.savez(tmp_path / "tiny.npz", x=images, y=labels, classes=np.array(list("abcd")))
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -46,9 +46,9 @@ def runs(monkeypatch) -> list[int]:
     """An experiment ``small``; the list grows by the seed of every run that is really made."""
     made = []
 
-    def counted(split, method, dataset, *, seed, backbone):
+    def counted(split, method, *, seed, **options):
         made.append(seed)
-        return run_once(split, method, dataset, seed=seed, backbone=backbone)
+        return run_once(split, method, seed=seed, **options)
 
     monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, {"quick": METHOD}))
     monkeypatch.setattr(runner, "run_once", counted)
@@ -76,6 +76,12 @@ def test_every_run_leaves_a_record_of_all_a_table_needs(data, runs):
     assert record["seconds_total"] == pytest.approx(sum(record["seconds"].values()), abs=0.06)
     assert {"accuracy", "f1", "f_out", "purity_of_d_out"} <= record["metrics"].keys()
     assert {"s2osc", "python", "torch", "numpy", "scikit-learn"} <= record["versions"].keys()
+    assert record["machine"] == {"threads": torch.get_num_threads(), "device": "cpu"}
+    assert record["protocol"]["known_classes"] == [0, 1]
+    assert (record["size"], record["partition"], record["n_held_out"]) == (None, 1, 0)
+    assert record["held_out"] is record["paper_mode"] is None
+    assert "error" not in record
+    assert "pictures" not in record
 
 
 def test_what_is_recorded_is_not_run_again(data, runs):
@@ -89,10 +95,10 @@ def test_what_is_recorded_is_not_run_again(data, runs):
 def test_an_interrupted_experiment_goes_on_where_it_stopped(data, runs, monkeypatch):
     counted = runner.run_once
 
-    def interrupted(split, method, dataset, *, seed, backbone):
+    def interrupted(split, method, *, seed, **options):
         if seed == 1:
             raise KeyboardInterrupt
-        return counted(split, method, dataset, seed=seed, backbone=backbone)
+        return counted(split, method, seed=seed, **options)
 
     monkeypatch.setattr(runner, "run_once", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -143,14 +149,62 @@ def test_every_method_of_an_experiment_is_run_on_the_same_partition(data, runs, 
 
 
 def test_an_experiment_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(SettingsError, match="no experiment 'grand'; give released or single"):
+    with pytest.raises(SettingsError, match="no experiment 'grand'; give table1 or "):
         run_experiment("grand", ["tiny"], [0], tmp_path)
+
+
+@pytest.mark.parametrize("content", [{}, []])
+def test_json_that_is_no_record_is_not_taken_for_one(data, runs, content):
+    path = data / "results" / "small" / "tiny-quick-p0.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(DataError, match=r"tiny-quick-p0\.json"):
+        run(data, [0])
+
+
+def test_records_of_other_pools_are_not_mixed_in(data, runs, monkeypatch):
+    run(data, [0])
+    other = Experiment("Small", replace(PROTOCOL, pool_share=0.5), {"quick": METHOD})
+    monkeypatch.setitem(EXPERIMENTS, "small", other)
+    with pytest.raises(DataError, match=r"other settings \(protocol.pool_share\); move"):
+        run(data, [0, 1])
+    assert runs == [0]
+
+
+def test_a_name_may_stand_for_several_experiments(data, runs, monkeypatch):
+    cheap = Experiment("Small", PROTOCOL, {"cheap": CHEAP}, data=("tiny",))
+    for name in ("several-3", "several-5"):
+        monkeypatch.setitem(EXPERIMENTS, name, cheap)
+    paths = run_experiment("several", None, [0], data / "results", folder=data)
+    assert [path.parent.name for path in paths] == ["several-3", "several-5"]
+    assert all(path.exists() for path in paths)
+
+
+# The method as it is run
 
 
 def test_flips_follow_the_data_set():
     dataset = make_dataset()
-    assert for_dataset(METHOD, dataset).augmentation.flip is False
-    assert for_dataset(METHOD, replace(dataset, flip=True)).augmentation.flip is True
+    for flip in (False, True):
+        given = replace(dataset, flip=flip)
+        ours, theirs = (
+            prepare(method, EXPERIMENTS["single"], None, "tiny", given) for method in (PLAIN, MSP())
+        )
+        assert ours.augmentation.flip is theirs.recipe.augmentation.flip is flip
+
+
+def test_without_a_size_methods_keep_their_own_networks():
+    prepared = prepare(METHOD, EXPERIMENTS["single"], None, "tiny", make_dataset())
+    assert prepared == replace(METHOD, augmentation=replace(METHOD.augmentation, flip=False))
+
+
+def test_networks_follow_the_size_and_what_the_data_are():
+    def network(size, data):
+        return prepare(MSP(), EXPERIMENTS["table1"], size, data, make_dataset()).recipe.teacher
+
+    assert network("cpu", "mnist") == PLAIN.teacher
+    assert network("cpu", "mnist-features") == HEADS.teacher
+    assert network("smoke", "mnist").training.min_steps < PLAIN.teacher.training.min_steps
 
 
 # Features of a backbone
@@ -186,7 +240,7 @@ def looked(monkeypatch, tmp_path) -> dict:
 def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(looked, flip):
     dataset = replace(make_dataset(12), flip=flip)
     split = split_dataset(dataset, PROTOCOL, 0)
-    record = run_once(split, METHOD, dataset, seed=0, backbone="quarters")
+    run_once(runner.through_backbone(split, "quarters", flip=flip), METHOD, seed=0)
     known, pool = looked["fitted"]
     assert known.shape == (2 * 8, 3, 12)
     assert pool.shape == (2 * 4 + 12, 3, 12)
@@ -195,18 +249,17 @@ def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(l
     np.testing.assert_allclose(pool[:, 0, 0], expected, atol=2e-3)
     assert looked["backbone"] == ("quarters", (8, 8))
     assert looked["flips"] == [flip, flip]
-    assert record["backbone"] == "quarters"
-    assert record["seconds_features"] > 0
-    assert "features" not in record["seconds"]
-    assert (record["n_training"], record["n_pool"]) == (16, 20)
-    assert 0 <= record["metrics"]["teacher_known_accuracy"] <= 1
 
 
 def test_an_experiment_names_the_backbone_of_its_runs(data, runs, looked, monkeypatch):
     through = Experiment("Small", PROTOCOL, {"quick": METHOD}, backbone="quarters")
     monkeypatch.setitem(EXPERIMENTS, "small", through)
-    [path] = run(data, [0])
-    assert read_record(path)["backbone"] == "quarters"
+    record = read_record(run(data, [0])[0])
+    assert record["backbone"] == "quarters"
+    assert record["seconds_features"] > 0
+    assert "features" not in record["seconds"]
+    assert (record["n_training"], record["n_pool"]) == (16, 20)
+    assert 0 <= record["metrics"]["teacher_known_accuracy"] <= 1
     assert looked["fitted"][1].ndim == 3
 
 
@@ -216,208 +269,333 @@ def test_without_a_backbone_the_method_sees_the_images(data, runs, looked):
     assert looked["fitted"][1].dtype == np.uint8
 
 
-# Judging
+def test_items_nobody_saw_go_through_the_backbone_too(looked):
+    split = split_dataset(make_dataset(20), replace(PROTOCOL, held_out=2), 0)
+    through = runner.through_backbone(split, "quarters", flip=False)
+    assert through.held_out.shape == (3 * 2, 3, 12)
+    expected = (split.held_out[:, :4, :4].mean((1, 2)) - 100) / 50
+    np.testing.assert_allclose(through.held_out[:, 0, 0], expected, atol=2e-3)
 
 
-def test_the_judgement_holds_the_answer_the_teacher_and_the_filter():
-    split = open_set(*make_images())
-    solution = TINY.fit(split.known, split.pool, seed=0)
-    figures = judge(split, solution)
-    is_unknown = split.truth < 0
-    assert evaluate(split.truth, solution.answer).items() <= figures.items()
-    said = solution.model.teacher.look(split.pool).logits.argmax(1)
-    expected = np.mean((said == split.truth)[~is_unknown])
-    assert figures["teacher_known_accuracy"] == pytest.approx(expected, abs=1e-5)
-    purity = is_unknown[solution.partition.unknown].mean()
-    assert figures["purity_of_d_out"] == pytest.approx(purity, abs=1e-5)
-    assert figures["n_groups"] == solution.model.grouping.n_groups
-    entropy = solution.model.teacher.look(split.pool).entropy
-    assert figures["teacher_auroc"] == pytest.approx(auroc(split.truth, entropy), abs=1e-5)
-    assert figures["k"] == solution.k == 15
-    assert "p_value" not in figures  # nobody was there to tell
+def test_data_are_named_to_go_through_the_backbone(data, runs, looked, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, {"cheap": CHEAP}))
+    [path] = run_experiment("small", ["tiny-features"], [0], data / "results", folder=data)
+    assert path.name == "tiny-features-cheap-p0.json"
+    assert read_record(path)["dataset"] == "tiny-features"
+    assert read_record(path)["backbone"] == EFFICIENTNET == looked["backbone"][0]
 
 
-def test_the_judgement_of_a_run_with_seeds_holds_their_audit(seeded):
-    split, solution = seeded
-    figures, account = judge(split, solution), solution.trust.audit
-    assert figures["k"] == solution.k > 0
-    assert figures["nothing_unknown"] == 0
-    assert figures["unknown_share_low"] == pytest.approx(account["unknown_share"]["low"], abs=1e-5)
-    recall = account["unknown_recall"]["estimate"]
-    assert figures["unknown_recall_estimate"] == pytest.approx(recall, abs=1e-5)
-    assert figures.items() >= evaluate(split.truth, solution.answer).items()
+# A method that fails
 
 
-def test_where_nothing_is_found_unknown_there_is_no_purity():
-    split = open_set(*make_images(60, n_classes=3))
-    solution = shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
-    figures = judge(split, solution)
-    assert (figures["nothing_unknown"], figures["k"], figures["n_groups"]) == (1, 0, 0)
-    assert not {"purity_of_d_out", "teacher_auroc", "group_accuracy", "f_out"} & figures.keys()
-    assert "unknown_recall_estimate" not in figures
+TROUBLE: list[str] = []
 
 
-def audit_of(alarm=(0.0, 0.1), accuracy=(0.8, 1.0), **changes):
-    """What the seeds say, with intervals as given."""
-    account = {
-        "nothing_unknown": False,
-        "prior_shift": {"found": True, "weights": {}},
-        "test": {"p_value": 0.004, "level": 0.01},
-        "unknown_share": {"estimate": 0.3, "low": 0.2, "high": 0.4},
-        "unknown_recall": None,
-    }
-    for name, (low, high) in (("false_alarm", alarm), ("known_accuracy", accuracy)):
-        account[name] = {"estimate": (low + high) / 2, "low": low, "high": high, "per_class": {}}
-    return account | changes
+@dataclass(frozen=True)
+class Fragile:
+    """A method that fails as long as there is trouble."""
 
+    recall: float = 0.95
 
-def covered(rates, **intervals):
-    truth = dict(zip(("false_alarms", "known_accuracy"), rates, strict=True))
-    said = judge_audit(truth, audit_of(**intervals))
-    return said["false_alarm_covered"], said["known_accuracy_covered"]
-
-
-@pytest.mark.parametrize(
-    ("rates", "expected"),
-    [
-        ((0.05, 0.9), (1, 1)),
-        ((0.11, 0.9), (0, 1)),
-        ((0.05, 0.79), (1, 0)),
-        ((0.2, 0.7), (0, 0)),
-        ((0.1, 0.8), (1, 1)),  # the ends belong to the interval
-        ((0.0, 1.0), (1, 1)),
-    ],
-)
-def test_an_interval_covers_a_rate_between_its_ends(rates, expected):
-    assert covered(rates) == expected
-
-
-def test_a_rate_at_the_end_of_its_interval_is_covered_however_it_is_rounded():
-    assert covered((0.66667, 0.33333), alarm=(0.1, 2 / 3), accuracy=(1 / 3, 0.9)) == (1, 1)
-    assert covered((0.667, 0.333), alarm=(0.1, 2 / 3), accuracy=(1 / 3, 0.9)) == (0, 0)
-
-
-def test_the_audit_is_told_figure_by_figure():
-    truth = {"false_alarms": 0.05, "known_accuracy": 0.9}
-    told = {
-        "nothing_unknown": 0.0,
-        "shift_found": 1.0,
-        "p_value": 0.004,
-        "false_alarm_low": 0.0,
-        "false_alarm_high": 0.1,
-        "false_alarm_covered": 1.0,
-        "known_accuracy_low": 0.8,
-        "known_accuracy_high": 1.0,
-        "known_accuracy_covered": 1.0,
-        "unknown_share_estimate": 0.3,
-        "unknown_share_low": 0.2,
-        "unknown_share_high": 0.4,
-    }
-    assert judge_audit(truth, audit_of()) == told
-    recall = {"estimate": 0.7, "low": 0.6, "high": 0.8}
-    assert judge_audit(truth, audit_of(unknown_recall=recall)) == told | {
-        "unknown_recall_estimate": 0.7,
-        "unknown_recall_low": 0.6,
-        "unknown_recall_high": 0.8,
-    }
-
-
-# Records
-
-
-def test_a_record_is_read_as_it_was_written(tmp_path):
-    record = {"dataset": "Ω", "metrics": {"f1": 0.5}, "settings": {"a": None}}
-    write_record(tmp_path / "new" / "folder" / "a.json", record)
-    assert read_record(tmp_path / "new" / "folder" / "a.json") == record
-
-
-def test_a_half_written_record_never_appears(tmp_path, monkeypatch):
-    write_text = Path.write_text
-
-    def full_disk(path, text, **options):
-        write_text(path, text[: len(text) // 2], **options)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", full_disk)
-    with pytest.raises(OSError, match="No space left"):
-        write_record(tmp_path / "a.json", {"metrics": {}})
-    assert not list(tmp_path.glob("*.json"))
-    monkeypatch.undo()
-    write_record(tmp_path / "a.json", {"metrics": {}})
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-
-
-def test_what_cannot_be_written_as_json_leaves_no_file(tmp_path):
-    with pytest.raises(TypeError):
-        write_record(tmp_path / "a.json", {"metrics": object()})
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("text", ["", '{"metrics": ', "\x00"])
-def test_a_file_that_is_no_record_is_named(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(DataError, match=r"a\.json is not a record"):
-        read_record(tmp_path / "a.json")
-
-
-@pytest.mark.parametrize("content", [{}, []])
-def test_json_that_is_no_record_is_not_taken_for_one(data, runs, content):
-    path = data / "results" / "small" / "tiny-quick-p0.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(DataError, match=r"tiny-quick-p0\.json"):
-        run(data, [0])
-
-
-# Records of earlier settings
-
-LATER = (
-    *("student.known_items", "student.seed_weight", "filtering.by", "filtering.purity"),
-    *("seeds.share", "seeds.per_class"),
-    *(key for key in flatten(METHOD) if key.startswith("decision.")),
-)
-"""Settings that came after the first records."""
+    def fit(self, known, pool, *, seed, device="cpu"):
+        if TROUBLE:
+            raise RuntimeError(TROUBLE[0])
+        return replace(CHEAP, known_recall=self.recall).fit(known, pool, seed=seed, device=device)
 
 
 @pytest.fixture
-def earlier(tmp_path) -> Path:
-    """A record of ``METHOD`` from before the later settings, with one that is no more."""
-    now = json.loads(json.dumps(flatten(METHOD)))
-    assert set(LATER) < now.keys()
-    then = {key: value for key, value in now.items() if key not in LATER}
-    write_record(tmp_path / "a.json", {"settings": then | {"clusters.one_group_below": 0.25}})
-    return tmp_path / "a.json"
+def fragile(runs, monkeypatch) -> list[int]:
+    """``small`` with a method that fails between two that do not."""
+    methods = {"one": CHEAP, "fragile": Fragile(), "two": replace(CHEAP, known_recall=0.9)}
+    monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, methods))
+    monkeypatch.setattr(f"{__name__}.TROUBLE", ["out of luck"])
+    return runs
 
 
-def test_an_earlier_record_is_accepted_where_later_settings_are_at_their_defaults(earlier):
-    check_same_settings(earlier, METHOD)
+def test_a_method_that_fails_leaves_its_error_and_the_others_go_on(data, fragile, capsys):
+    with pytest.raises(DataError, match=r"1 of 3 runs failed.*tiny-fragile-p0\.json"):
+        run(data, [0])
+    one, failed, two = (read_record(path) for path in records_of(data))
+    assert failed["error"] == {"kind": "RuntimeError", "message": "out of luck"}
+    assert failed["settings"] == {"recall": 0.95}
+    assert (failed["method"], failed["dataset"], failed["seed"]) == ("fragile", "tiny", 0)
+    assert not {"metrics", "seconds_total"} & failed.keys()
+    assert "error" not in one.keys() | two.keys()
+    assert 0 <= two["metrics"]["f1"] <= 1
+    assert "failed: RuntimeError: out of luck" in capsys.readouterr().err
+
+
+def records_of(data: Path) -> list[Path]:
+    return [data / "results/small" / f"tiny-{name}-p0.json" for name in ("one", "fragile", "two")]
+
+
+def test_what_failed_is_run_again_and_nothing_else(data, fragile, monkeypatch):
+    paths = records_of(data)
+    for _ in range(2):
+        with pytest.raises(DataError, match="1 of 3 runs failed"):
+            run(data, [0])
+    before = [path.read_bytes() for path in paths]
+    assert len(fragile) == 3 + 1
+    monkeypatch.setattr(f"{__name__}.TROUBLE", [])
+    assert run(data, [0]) == paths
+    assert len(fragile) == 3 + 2
+    after = [path.read_bytes() for path in paths]
+    assert [now == then for now, then in zip(after, before, strict=True)] == [True, False, True]
+    assert read_record(paths[1])["metrics"]["f1"] >= 0
+    assert "error" not in read_record(paths[1])
+    run(data, [0])
+    assert len(fragile) == 3 + 2
+
+
+def test_what_failed_may_be_run_with_other_settings(data, fragile, monkeypatch):
+    with pytest.raises(DataError, match="1 of 3 runs failed"):
+        run(data, [0])
+    methods = EXPERIMENTS["small"].methods | {"fragile": Fragile(recall=0.8)}
+    monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, methods))
+    monkeypatch.setattr(f"{__name__}.TROUBLE", [])
+    assert read_record(run(data, [0])[1])["settings"] == {"recall": 0.8}
+
+
+# Killed
+
+KILLED = """
+import os, signal, sys
+from s2osc.cli import main
+
+replace = os.replace
+
+def killed(source, target):
+    if str(target).endswith("p1.json"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+
+os.replace = killed
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_experiment_that_was_killed_goes_on_where_it_stopped(data):
+    words = ["--size=smoke", "--data=tiny", "--methods=msp", f"--folder={data}"]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, "bench", "run", "table1", *words, "--partitions=3"],
+        cwd=data,
+        capture_output=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert killed.returncode == -signal.SIGKILL
+    folder = data / "results" / "table1"
+    [left] = folder.glob("*.json")
+    assert left.name == "tiny-msp-smoke-p0.json"
+    before, written = left.read_bytes(), left.stat().st_mtime_ns
+    assert list(folder.glob("*.part"))  # the run that was killed as it was to be recorded
+    assert len(read_records(data / "results", "table1")) == 1
+
+    options = {"methods": "msp", "size": "smoke", "folder": data}
+    paths = run_experiment("table1", ["tiny"], range(3), data / "results", **options)
+    assert [path.name for path in paths] == [f"tiny-msp-smoke-p{i}.json" for i in range(3)]
+    assert (left.read_bytes(), left.stat().st_mtime_ns) == (before, written)
+    assert sorted(folder.iterdir()) == sorted(paths)
+    assert [read_record(path)["partition"] for path in paths] == [0, 1, 2]
+
+
+# Parts
+
+
+def test_parts_make_every_record_once(data, runs, monkeypatch):
+    methods = {"one": CHEAP, "two": replace(CHEAP, known_recall=0.9)}
+    monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, methods))
+    first, second = (
+        run_experiment("small", ["tiny"], range(3), data / "results", part=part, folder=data)
+        for part in ((1, 2), (2, 2))
+    )
+    assert runs == [0, 0, 2, 2, 1, 1]  # methods that share their items stay together
+    assert not set(first) & set(second)
+    assert {*first, *second} == set((data / "results" / "small").iterdir())
+    assert len(run(data, range(3))) == 6
+    assert len(runs) == 6
+
+
+def test_more_parts_than_work_leave_some_with_nothing(data, runs):
+    part = run_experiment("small", ["tiny"], [0], data / "results", part=(2, 2), folder=data)
+    assert part == runs == []
+
+
+@pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2", "1.5/2"])
+def test_a_part_that_is_none_is_refused(text):
+    with pytest.raises(SettingsError, match="such as 1/2"):
+        parse_part(text)
+
+
+# Sizes, and what methods share
+
+
+@pytest.fixture
+def sized(data, monkeypatch) -> Path:
+    """A data set ``tiny`` of 60 items of each of four classes."""
+    images, labels = make_images(60)
+    np.savez(data / "tiny.npz", x=images, y=labels, classes=np.array(list("abcd")))
+    return data
+
+
+@pytest.fixture
+def trained(monkeypatch) -> list[int]:
+    """The list grows by the number of steps whenever f is really trained."""
+    steps, train = [], teacher.train
+
+    def counted(*words, n_steps, **options):
+        steps.append(n_steps)
+        return train(*words, n_steps=n_steps, **options)
+
+    monkeypatch.setattr(teacher, "train", counted)
+    return steps
+
+
+def smoke(folder, methods, partitions=(0,), name="table1", **options):
+    paths = run_experiment(
+        *(name, ["tiny"], partitions, folder / "results"),
+        **{"methods": methods, "size": "smoke", "folder": folder} | options,
+    )
+    return [read_record(path) for path in paths]
+
+
+def test_a_comparison_records_its_size_and_items_nobody_saw(sized):
+    forest, msp = smoke(sized, "isolation-forest, msp")
+    assert sorted(path.name for path in (sized / "results" / "table1").iterdir()) == [
+        "tiny-isolation-forest-smoke-p0.json",
+        "tiny-msp-smoke-p0.json",
+    ]
+    for record in (forest, msp):
+        assert record["size"] == "smoke"
+        assert record["protocol"]["sizes"] == [30, 20, 40]
+        assert (record["n_training"], record["n_pool"]) == (2 * 30, 2 * 20 + 40)
+        assert record["n_held_out"] == 3 * 6  # a tenth of each class at most
+        assert record["held_out"].keys() == record["metrics"].keys()
+        assert {"f1", "auroc", "oscr", "fpr95", "n_groups"} <= record["metrics"].keys()
+        assert "pictures" not in record
+    # The forest only detects: it is also judged as the paper did.
+    assert 0 <= forest["paper_mode"]["f1"] <= 1
+    assert msp["paper_mode"] is None
+
+
+def test_items_nobody_saw_are_in_neither_the_labelled_items_nor_the_pool(sized, monkeypatch):
+    seen = {}
+
+    @dataclass(frozen=True)
+    class Watching:
+        def fit(self, known, pool, *, seed, device="cpu"):
+            seen["fitted"] = [image.tobytes() for image in (*known.inputs, *pool)]
+            fitted = CHEAP.fit(known, pool, seed=seed, device=device)
+            predict = type(fitted).predict
+
+            def watched(self, inputs):
+                seen.setdefault("asked", []).append([image.tobytes() for image in inputs])
+                return predict(self, inputs)
+
+            monkeypatch.setattr(type(fitted), "predict", watched)
+            return fitted
+
+    small = replace(EXPERIMENTS["table1"], methods={"watching": Watching()})
+    monkeypatch.setitem(EXPERIMENTS, "small", small)
+    [record] = smoke(sized, None, name="small")
+    pool, new = seen["asked"]
+    assert len(new) == record["n_held_out"] == 18
+    assert set(pool) < set(seen["fitted"])
+    assert not set(new) & set(seen["fitted"])
+
+
+def test_sizes_have_records_of_their_own_and_are_not_mixed(sized, monkeypatch):
+    small = replace(EXPERIMENTS["table1"], methods={"cheap": CHEAP})
+    sizes = {
+        "smoke": Size((10, 5, 10), 2, "tiny", "tiny"),
+        "cpu": Size((8, 5, 10), 2, *["tiny"] * 2),
+    }
+    monkeypatch.setitem(EXPERIMENTS, "small", replace(small, sizes=sizes))
+    [record], [default] = (
+        smoke(sized, None, name="small"),
+        smoke(sized, None, name="small", size=None),
+    )
+    assert (record["size"], record["n_training"]) == ("smoke", 20)
+    assert (default["size"], default["n_training"]) == ("cpu", 16)
+    names = sorted(path.name for path in (sized / "results" / "small").iterdir())
+    assert names == ["tiny-cheap-cpu-p0.json", "tiny-cheap-smoke-p0.json"]
+    larger = sizes | {"smoke": replace(sizes["smoke"], sizes=(12, 5, 10))}
+    monkeypatch.setitem(EXPERIMENTS, "small", replace(small, sizes=larger))
+    with pytest.raises(DataError, match=r"other settings \(protocol.sizes\)"):
+        smoke(sized, None, name="small")
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "size", "message"),
     [
-        {"seeds.share": 0.15},
-        {"filtering.purity": 0.5},
-        {"student.known_items": "all"},
-        {"seeds.share": 0.2, "decision.rule": "seeds"},
-        {"student.tau": 0.5},
+        ("single", "cpu", "one size only; leave --size away"),
+        ("table1", "huge", "the size is 'huge'; give paper or cpu or smoke"),
     ],
 )
-def test_an_earlier_record_is_refused_where_they_are_not(earlier, changes):
-    with pytest.raises(DataError) as refusal:
-        check_same_settings(earlier, change(METHOD, changes))
-    named = str(refusal.value).partition("(")[2].partition(")")[0]
-    assert set(named.split(", ")) == changes.keys()
+def test_a_size_an_experiment_has_not_is_refused(sized, name, size, message):
+    with pytest.raises(SettingsError, match=message):
+        smoke(sized, None, name=name, size=size)
 
 
-def test_a_record_with_a_setting_nobody_knows_is_refused(earlier):
-    settings = read_record(earlier)["settings"] | {"student.charm": 1}
-    write_record(earlier, {"settings": settings})
-    with pytest.raises(DataError, match="recorded with other settings"):
-        check_same_settings(earlier, METHOD)
+def test_f_is_trained_once_for_all_methods_of_a_split_and_each_is_charged_for_it(sized, trained):
+    records = smoke(sized, "msp,max-logit,energy")
+    assert len(trained) == 1
+    first, *others = (record["seconds"] for record in records)
+    assert "teacher" not in first  # its own fit trained it
+    for seconds in others:
+        assert 0 < seconds["teacher"] <= first["fit"]
+    smoke(sized, "knn")
+    assert len(trained) == 1
+    smoke(sized, "knn", partitions=[1])
+    assert len(trained) == 2
 
 
-@pytest.mark.parametrize("method", [METHOD, shrink(FAST), PLAIN, FAST])
-def test_a_record_is_accepted_for_the_settings_it_was_made_with(tmp_path, method):
-    write_record(tmp_path / "a.json", {"settings": flatten(method)})
-    check_same_settings(tmp_path / "a.json", method)
+def test_a_kept_f_changes_no_figure(sized, trained):
+    smoke(sized, "max-logit")
+    [kept], [alone] = smoke(sized, "msp"), smoke(sized, "msp", name="runtime")
+    assert len(trained) == 2  # for MaxLogit, and where nothing is kept
+    assert kept["metrics"] == alone["metrics"]
+    assert kept["held_out"] == alone["held_out"]
+
+
+def test_where_seconds_are_compared_every_method_trains_its_own(sized, trained):
+    records = smoke(sized, "msp,energy", name="runtime")
+    assert len(trained) == 2
+    assert all("teacher" not in record["seconds"] for record in records)
+    assert not (sized / "cache" / "networks").exists()
+
+
+def test_experiments_of_one_size_keep_no_networks(data, runs, trained):
+    run(data, [0])
+    assert len(trained) == 1
+    assert not (data / "cache").exists()
+
+
+def test_methods_are_planned_on_the_same_items_together(data):
+    dataset = make_dataset()
+    planned = plan(
+        *("table1", EXPERIMENTS["table1"], {"a": dataset, "b-features": dataset}, [0, 3]),
+        *(data,),
+        methods="msp,s2osc",
+        size="smoke",
+    )
+    assert [[(run.data, run.partition, run.name) for run in runs] for runs in planned] == [
+        [(name, partition, method) for method in ("msp", "s2osc")]
+        for name in ("a", "b-features")
+        for partition in (0, 3)
+    ]
+
+
+def test_pictures_are_in_the_records_of_experiments_made_for_them(sized, monkeypatch):
+    with_pictures = replace(EXPERIMENTS["embeddings"], methods={"cheap": CHEAP})
+    monkeypatch.setitem(EXPERIMENTS, "small", with_pictures)
+    asked = []
+
+    def pictures_of(names, split, fitted, said, *, seed):
+        asked.append((names, len(said.labels), seed))
+        return {"embedding": {"points": []}}
+
+    monkeypatch.setattr(runner, "pictures_of", pictures_of)
+    [record] = smoke(sized, None, name="small")
+    assert asked == [(("embedding",), 80, 0)]
+    assert record["pictures"] == {"embedding": {"points": []}}

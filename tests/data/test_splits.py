@@ -12,6 +12,7 @@ from s2osc.data.splits import (
     RELEASED_SPLIT,
     SINGLE_UNKNOWN,
     Protocol,
+    divide_class,
     shift_classes,
     split_dataset,
     thin_out,
@@ -234,3 +235,89 @@ def test_shifting_takes_items_away_and_changes_none(sizes):
     assert [len(rows) for rows in shifted] == [0, sizes[1], *(size // 5 for size in sizes[2:])]
     for before, after in zip(pool, shifted, strict=True):
         np.testing.assert_array_equal(after, before[: len(after)])
+
+
+# Items that nobody sees, and classes of few items
+
+
+def test_without_any_held_out_every_item_is_seen():
+    split = split_dataset(TEN, SINGLE_UNKNOWN, 0)
+    assert split.held_out.shape == (0, 1, 4)
+    assert len(split.held_out_truth) == len(split.held_out_classes) == 0
+
+
+@given(
+    st.lists(st.integers(10, 60), min_size=4, max_size=8),
+    st.integers(1, 2),
+    st.integers(1, 8),
+    st.sampled_from([None, (10, 5, 12)]),
+    st.integers(0, 10_000),
+)
+def test_items_held_out_are_in_neither_the_labelled_items_nor_the_pool(
+    sizes, n_unknown, held_out, wanted, seed
+):
+    dataset = numbered(sizes)
+    protocol = Protocol(n_unknown=n_unknown, sizes=wanted, held_out=held_out, shrink=True)
+    split = split_dataset(dataset, protocol, seed)
+    seen = np.concatenate([numbers(split.known.inputs), numbers(split.pool)])
+    apart = numbers(split.held_out)
+    assert not np.isin(apart, seen).any()
+    assert len(set(apart.tolist())) == len(apart)
+    np.testing.assert_array_equal(split.held_out_classes, dataset.labels[apart])
+    label_of = {c: place for place, c in enumerate(split.known_classes)}
+    assert split.held_out_truth.tolist() == [
+        label_of.get(c, UNKNOWN) for c in dataset.labels[apart]
+    ]
+    for c in (*split.known_classes, *split.unknown_classes):
+        assert np.sum(split.held_out_classes == c) == min(held_out, sizes[c] // 10)
+
+
+def test_what_is_held_out_leaves_the_rest_in_its_order():
+    plain, apart = (
+        split_dataset(TEN, Protocol((0, 1), (2,), sizes=(20, 10, 30), held_out=n), 0)
+        for n in (0, 6)
+    )
+    np.testing.assert_array_equal(plain.known.inputs, apart.known.inputs)
+    np.testing.assert_array_equal(plain.pool, apart.pool)
+
+
+def test_an_item_held_out_is_none_to_be_drawn():
+    protocol = Protocol((0, 1), (2,), sizes=(40, 20, 60), held_out=1)
+    with pytest.raises(DataError, match="class 0 of numbered has 59 items; the protocol takes 60"):
+        split_dataset(TEN, protocol, 0)
+    split = split_dataset(TEN, replace(protocol, shrink=True), 0)
+    assert np.bincount(split.known.labels).tolist() == [40, 40]
+    assert counts(split, (0, 1, 2)) == [19, 19, 59]
+
+
+@given(st.integers(0, 2_000), st.integers(1, 700), st.integers(1, 400))
+def test_a_class_of_few_items_is_divided_in_proportion(n_items, n_training, n_pool):
+    protocol = Protocol(sizes=(n_training, n_pool, 1), shrink=True)
+    training, pool = divide_class(n_items, protocol, "it")
+    if n_items >= n_training + n_pool:
+        assert (training, pool) == (n_training, n_pool)
+    else:
+        assert training + pool == n_items
+        assert pool == pytest.approx(n_items * n_pool / (n_training + n_pool), abs=1)
+        assert training <= n_training
+        assert pool <= n_pool
+
+
+def test_classes_of_different_sizes_shrink_each_by_itself():
+    dataset = numbered([90, 30, 20])
+    split = split_dataset(dataset, Protocol((0, 1), (2,), sizes=(40, 20, 50), shrink=True), 0)
+    assert np.bincount(split.known.labels).tolist() == [40, 20]
+    assert counts(split, (0, 1, 2)) == [20, 10, 20]
+
+
+@given(st.integers(1, 8), st.integers(0, 10_000))
+def test_a_number_of_known_classes_is_drawn_at_random(n_known, seed):
+    known, unknown = Protocol(n_known=n_known, n_unknown=2).draw_classes(10, seed)
+    assert len(set(known)) == n_known
+    assert len(set(unknown)) == 2
+    assert not set(known) & set(unknown)
+
+
+def test_half_of_the_classes_are_known_where_no_number_is_given():
+    for seed in range(3):
+        assert Protocol(n_known=5).draw_classes(10, seed) == Protocol().draw_classes(10, seed)

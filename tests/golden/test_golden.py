@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from s2osc.bench.runner import judge
+from s2osc.bench.judging import judge
 from s2osc.pipeline.clusters import ClusterSettings
 from s2osc.pipeline.presets import FAST, PLAIN
 from samples import make_blobs, open_set, shrink
@@ -29,7 +29,8 @@ def run_blobs(name: str) -> dict[str, float]:
     method = replace(method, clusters=ClusterSettings(n_groups=1))
     solution = method.fit(split.known, split.pool, seed=0)
     answer = solution.answer
-    figures = judge(split, solution) | {
+    judged = judge(split, solution, solution.answer, detects_only=False, seed=0)
+    figures = judged.metrics | {
         "mean_confidence": float(answer.confidence.mean()),
         "mean_unknown_score": float(answer.unknown_score.mean()),
         "mean_distinctness": float(answer.distinctness.mean() / answer.distinctness.max()),

@@ -4,11 +4,30 @@
 unless a function says otherwise.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import f1_score, precision_recall_fscore_support, roc_auc_score
+from scipy.special import stdtrit
+from scipy.stats import rankdata
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.metrics import (
+    adjusted_rand_score,
+    f1_score,
+    normalized_mutual_info_score,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
+from s2osc.seeding import derive
 from s2osc.types import UNKNOWN, Predictions
+
+N_AXES = 50
+"""Wider features are clustered in as many principal components."""
+NO_CLASS = -1
+"""What a cluster is called that no class of the data set was left for."""
 
 
 def weighted_scores(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
@@ -22,6 +41,16 @@ def weighted_scores(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         "recall": float(recall),
         "f1": float(f1),
     }
+
+
+def macro_f1(truth: np.ndarray, labels: np.ndarray) -> float:
+    """F1 of each class that the truth has, a rare one counting as much as a frequent one.
+
+    >>> round(macro_f1(np.array([0, 0, 0, -1]), np.array([0, 0, -1, -1])), 4)
+    0.7333
+    """
+    classes = np.unique(truth)
+    return float(f1_score(truth, labels, labels=classes, average="macro", zero_division=0))
 
 
 def f_out(truth: np.ndarray, labels: np.ndarray) -> float:
@@ -48,6 +77,37 @@ def auroc(truth: np.ndarray, unknown_score: np.ndarray) -> float:
     return float(roc_auc_score(truth == UNKNOWN, unknown_score))
 
 
+def oscr(truth: np.ndarray, nearest: np.ndarray, unknown_score: np.ndarray) -> float:
+    """Area under correctly classified known items against accepted unknown ones.
+
+    The share of pairs of a known and an unknown item in which the nearest known class of the
+    first is its own and it has the lower score; a tie is half. No threshold enters.
+
+    >>> truth = np.array([0, 1, 0, -1, -1])
+    >>> oscr(truth, np.array([0, 0, 0, 0, 0]), np.array([0.1, 0.2, 0.6, 0.15, 0.7]))
+    0.5
+    """
+    is_known = truth != UNKNOWN
+    n_known, n_unknown = int(is_known.sum()), int((~is_known).sum())
+    # Among all items an item has (rank - 1) scores below it and half of its ties; without those
+    # that are known, what is left is how many unknown items it stands above.
+    below = rankdata(unknown_score)[is_known] - rankdata(unknown_score[is_known])
+    right = (nearest == truth)[is_known]
+    return float((n_unknown - below[right]).sum() / (n_known * n_unknown))
+
+
+def fpr95(truth: np.ndarray, unknown_score: np.ndarray) -> float:
+    """Share of unknown items accepted where 95 % of the known ones are; lower is better.
+
+    >>> fpr95(np.array([0] * 20 + [-1] * 2), np.array([*range(20), 18.0, 18.5]))
+    0.5
+    """
+    is_known = truth != UNKNOWN
+    known = np.sort(unknown_score[is_known])
+    n_accepted = -(-95 * len(known) // 100)
+    return float(np.mean(unknown_score[~is_known] <= known[n_accepted - 1]))
+
+
 def matched_accuracy(truth_classes: np.ndarray, groups: np.ndarray) -> float:
     """Share of items whose group is theirs, under the best one-to-one match of groups to classes.
 
@@ -67,15 +127,186 @@ def matched_accuracy(truth_classes: np.ndarray, groups: np.ndarray) -> float:
 
 def evaluate(truth: np.ndarray, predictions: Predictions) -> dict[str, float]:
     """Every figure of the main table; those that need items the truth has not are left out."""
-    labels = predictions.labels
+    labels, scores = predictions.labels, predictions.unknown_score
     is_known = truth != UNKNOWN
-    figures = weighted_scores(truth, labels)
+    figures = weighted_scores(truth, labels) | {"macro_f1": macro_f1(truth, labels)}
     if is_known.any():
         figures["known_accuracy"] = float(np.mean((labels == truth)[is_known]))
-        figures["false_alarms"] = float(np.mean((labels == UNKNOWN)[is_known]))
-    if not is_known.all():
-        figures["f_out"] = f_out(truth, labels)
+    figures |= _detection(truth, labels == UNKNOWN)
+    if is_known.any() and not is_known.all():
+        figures["auroc"] = auroc(truth, scores)
+        if predictions.nearest is not None:
+            figures["oscr"] = oscr(truth, predictions.nearest, scores)
+        figures["fpr95"] = fpr95(truth, scores)
+    return _rounded(figures)
+
+
+def _detection(truth: np.ndarray, is_unknown: np.ndarray) -> dict[str, float]:
+    """Figures of "unknown or not" alone."""
+    of_unknown = truth == UNKNOWN
+    figures = {}
+    if not of_unknown.all():
+        figures["false_alarms"] = float(np.mean(is_unknown[~of_unknown]))
+    if of_unknown.any():
+        figures["f_out"] = f_out(truth, np.where(is_unknown, UNKNOWN, 0))
         figures["f_out_all_unknown"] = f_out_of_all_unknown(truth)
-        if is_known.any():
-            figures["auroc"] = auroc(truth, predictions.unknown_score)
+        figures["unknown_recall"] = float(np.mean(is_unknown[of_unknown]))
+    return figures
+
+
+def evaluate_groups(
+    truth_classes: np.ndarray, is_truly_unknown: np.ndarray, groups: np.ndarray
+) -> dict[str, float]:
+    """How many groups there are, and how well they are the unknown classes.
+
+    Over all truly unknown items: one that was missed (group -1) is wrong. It is in no group of the
+    accuracy, and NMI and ARI are those of the items found times the share found. They say something
+    where there are two unknown classes at least, and are absent elsewhere.
+
+    >>> evaluate_groups(np.array([5, 5, 6, 6]), np.ones(4, bool), np.array([0, 0, 1, -1]))
+    {'n_groups': 2, 'group_accuracy': 0.75, 'nmi': 0.75, 'ari': 0.75}
+    """
+    figures: dict[str, float] = {"n_groups": int(groups.max(initial=-1)) + 1}
+    if not is_truly_unknown.any():
+        return figures
+    classes, theirs = truth_classes[is_truly_unknown], groups[is_truly_unknown]
+    figures["group_accuracy"] = matched_accuracy(classes, theirs)
+    if len(np.unique(classes)) > 1:
+        found = theirs >= 0
+        share = float(np.mean(found))
+        for name, agreement in (
+            ("nmi", normalized_mutual_info_score),
+            ("ari", adjusted_rand_score),
+        ):
+            figures[name] = (
+                share * float(agreement(classes[found], theirs[found])) if share else 0.0
+            )
+    return _rounded(figures)
+
+
+def _rounded(figures: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 5) for name, value in figures.items()}
+
+
+# Paper mode
+
+
+def paper_mode(
+    truth: np.ndarray,
+    truth_classes: np.ndarray,
+    is_unknown: np.ndarray,
+    features: np.ndarray,
+    n_known: int,
+    n_unknown: int,
+    seed: int,
+) -> np.ndarray:
+    """Labels as the paper gave them for methods that only detect: a class of the data set each.
+
+    What was called known is clustered into ``n_known`` clusters, what was called unknown into
+    ``n_unknown``; clusters are matched one to one to the known classes and to the unknown ones so
+    that most items are right. This uses the truth, and throws away what a method says of classes.
+    A cluster for which no class is left is ``NO_CLASS``.
+    """
+    axes = _narrow(features, seed)
+    labels = np.full(len(truth), NO_CLASS)
+    for called, of_part, n_clusters in (
+        (~is_unknown, truth != UNKNOWN, n_known),
+        (is_unknown, truth == UNKNOWN, n_unknown),
+    ):
+        clusters = kmeans_groups(axes[called], n_clusters, seed)
+        allowed = np.unique(truth_classes[of_part])
+        labels[called] = _match(clusters, truth_classes[called], allowed)
+    return labels
+
+
+def _narrow(features: np.ndarray, seed: int) -> np.ndarray:
+    """Principal components where there are more features than ``N_AXES``."""
+    n_axes = min(N_AXES, len(features))
+    if n_axes == 0 or features.shape[1] <= N_AXES:
+        return features
+    axes = PCA(n_axes, svd_solver="randomized", random_state=derive(seed, "k-means, axes"))
+    return np.asarray(axes.fit_transform(features))
+
+
+def kmeans_groups(features: np.ndarray, n_groups: int, seed: int) -> np.ndarray:
+    """(n,) groups by k-means: fewer where there are fewer different items; -1: in none.
+
+    >>> kmeans_groups(np.array([[1.0], [1.0]]), 3, seed=0)
+    array([0, 0], dtype=int32)
+    """
+    rows = _narrow(features, seed)
+    n_groups = min(n_groups, len(np.unique(rows, axis=0)))
+    if n_groups == 0:
+        return np.full(len(rows), -1)
+    means = KMeans(n_groups, n_init=10, random_state=derive(seed, "k-means"))
+    return np.asarray(means.fit_predict(rows))
+
+
+def _match(clusters: np.ndarray, classes: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """The class of each item's cluster, under the best one-to-one match to the classes allowed."""
+    ids = range(clusters.max(initial=-1) + 1)
+    table = np.array([[np.sum(classes[clusters == n] == c) for c in allowed] for n in ids])
+    matched = np.full(len(table) + 1, NO_CLASS)  # the last is that of items in no cluster, -1
+    if table.size:
+        rows, columns = linear_sum_assignment(table, maximize=True)
+        matched[rows] = allowed[columns]
+    return matched[clusters]
+
+
+def evaluate_paper_mode(
+    truth: np.ndarray,
+    truth_classes: np.ndarray,
+    predictions: Predictions,
+    features: np.ndarray,
+    *,
+    seed: int,
+) -> dict[str, float]:
+    """The figures of the main table in paper mode, over the classes that the truth has.
+
+    One unknown class is the C + 1st; several are classes of their own, as the groups are matched to
+    them. Ranks do not depend on the mode: AUROC, OSCR and FPR95 are left to fair mode.
+    """
+    is_known, is_unknown = truth != UNKNOWN, predictions.labels == UNKNOWN
+    known, unknown = np.unique(truth_classes[is_known]), np.unique(truth_classes[~is_known])
+    labels = paper_mode(
+        truth,
+        truth_classes,
+        is_unknown,
+        features,
+        n_known=len(known),
+        n_unknown=len(unknown),
+        seed=seed,
+    )
+    figures = weighted_scores(truth_classes, labels)
+    figures |= {"macro_f1": macro_f1(truth_classes, labels)} | _detection(truth, is_unknown)
+    if is_known.any():
+        figures["known_accuracy"] = float(np.mean((labels == truth_classes)[is_known]))
+    groups = np.where(is_unknown & (labels != NO_CLASS), np.searchsorted(unknown, labels), -1)
+    return _rounded(figures) | evaluate_groups(truth_classes, ~is_known, groups)
+
+
+# Over partitions
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over n partitions; of one alone, neither its error nor the deviation is known."""
+
+    mean: float
+    half_width: float | None  # of the 95 % t-interval of the mean
+    deviation: float | None  # over n - 1
+    n: int
+
+
+def interval_over(values: Sequence[float]) -> Interval:
+    """The mean with its 95 % t-interval.
+
+    >>> interval_over([0.6, 0.9, 0.9]).n, round(interval_over([0.6, 0.9, 0.9]).half_width, 4)
+    (3, 0.4303)
+    """
+    n = len(values)
+    mean = float(np.mean(values))
+    if n == 1:
+        return Interval(mean, None, None, n)
+    deviation = float(np.std(values, ddof=1))
+    return Interval(mean, float(stdtrit(n - 1, 0.975)) * deviation / n**0.5, deviation, n)

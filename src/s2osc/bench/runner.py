@@ -1,40 +1,63 @@
 """An experiment -> one JSON record per run. What is recorded is not run again.
 
-A record lies at ``results/<experiment>/<dataset>-<method>-p<partition>.json`` and holds everything
-a table needs: settings, seed, classes, versions, seconds per step, metrics. It is written whole
-after its run, so an interrupted experiment goes on where it stopped.
+A record lies at ``results/<experiment>/<data>-<method>[-<size>]-p<partition>.json`` and holds
+everything a table or figure needs: settings, seed, classes, versions, commit, seconds per step,
+metrics. It is written whole after its run, so an experiment that was stopped, however it was, goes
+on where it stopped. A run that fails is recorded with its error, and tried again the next time.
 """
 
-import json
-import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from s2osc.bench.experiments import EXPERIMENTS
-from s2osc.bench.metrics import auroc, evaluate, matched_accuracy
+from s2osc.bench.experiment import Experiment
+from s2osc.bench.experiments import experiments_named
+from s2osc.bench.judging import judge
+from s2osc.bench.live import Board
+from s2osc.bench.methods import DETECTORS, adapt, choose_methods
+from s2osc.bench.pictures import pictures_of
+from s2osc.bench.records import (
+    check_same_settings,
+    commit,
+    is_done,
+    read_record,
+    record_path,
+    write_record,
+)
 from s2osc.data.datasets import Dataset, load_dataset
-from s2osc.data.splits import split_dataset
+from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.backbones import load_backbone
-from s2osc.nets.features import compute_features
-from s2osc.pipeline.method import S2OSCMethod, Solution
-from s2osc.pipeline.presets import PLAIN
+from s2osc.nets.backbones import EFFICIENTNET, load_backbone
+from s2osc.nets.features import compute_features, default_folder
+from s2osc.nets.kept import Kept, networks_kept_in
+from s2osc.pipeline.method import Solution
 from s2osc.pipeline.settings import flatten
-from s2osc.progress import Stopwatch, track
-from s2osc.types import UNKNOWN, Labelled, Split
+from s2osc.progress import Stopwatch
+from s2osc.types import UNKNOWN, Labelled, Method, Split
 from s2osc.version import versions
 
-DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
-"""Every later step as the paper has it."""
-REMOVED = ("clusters.one_group_below",)
-"""Settings that are no more. The groups followed from them, and no other figure of a record."""
+THROUGH = "-features"
+"""A data set with this after its name goes through the backbone first."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One data set, one partition, one method, and where its record goes."""
+
+    experiment: str
+    data: str
+    name: str  # of the method
+    method: Method  # as it is run
+    partition: int
+    size: str | None
+    protocol: Protocol
+    path: Path
 
 
 def run_experiment(
@@ -43,67 +66,193 @@ def run_experiment(
     partitions: Sequence[int],
     results: Path,
     *,
+    methods: str | None = None,
+    size: str | None = None,
+    part: tuple[int, int] = (1, 1),
+    device: str = "cpu",
     folder: Path | None = None,
 ) -> list[Path]:
-    """Run whatever has no record yet, on the data sets named or on those of the experiment."""
-    if name not in EXPERIMENTS:
-        raise SettingsError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
-    experiment, paths = EXPERIMENTS[name], []
-    datasets = datasets or experiment.data
-    loaded = {data: load_dataset(data, folder) for data in datasets}
-    runs = list(product(datasets, partitions, experiment.methods))
-    for data, partition, chosen in track(runs, f"experiment {name}", total=len(runs)):
-        method = for_dataset(experiment.methods[chosen], loaded[data])
-        path = results / name / f"{data}-{chosen.replace(' ', '_')}-p{partition}.json"
-        if path.exists():
-            check_same_settings(path, method)
-        else:
-            split = split_dataset(loaded[data], experiment.protocol, partition)
-            record = run_once(
-                split, method, loaded[data], seed=partition, backbone=experiment.backbone
-            )
-            write_record(path, {"experiment": name, "method": chosen, **record})
-        paths.append(path)
+    """Run whatever has no record yet; ``part`` (i, n) is every n-th data set and partition."""
+    paths = []
+    for each, experiment in experiments_named(name).items():
+        experiment.sized(size)
+        choose_methods(methods, experiment.methods)  # a wrong word is refused before data load
+        loaded = {
+            data: load_dataset(data.removesuffix(THROUGH), folder)
+            for data in datasets or experiment.data
+        }
+        runs = plan(each, experiment, loaded, partitions, results, methods=methods, size=size)
+        runs = [runs_of for i, runs_of in enumerate(runs) if i % part[1] == part[0] - 1]
+        everything = [run for runs_of in runs for run in runs_of]
+        with Board(each, everything) as board:
+            for run in everything:
+                if is_done(run.path):
+                    check_same_settings(
+                        *(run.path, run.method, run.protocol), shows_groups=experiment.shows_groups
+                    )
+                    board.done(run, read_record(run.path))
+            for runs_of in runs:
+                todo = [run for run in runs_of if not is_done(run.path)]
+                if todo:
+                    _run_on_one_split(todo, experiment, loaded[todo[0].data], board, device=device)
+        paths += [run.path for run in everything]
+    failed = [path for path in paths if not is_done(path)]
+    if failed:
+        raise DataError(
+            f"{len(failed)} of {len(paths)} runs failed, and their records say why (the first: "
+            f"{failed[0]}); the rest is recorded; the same command tries them again"
+        )
     return paths
 
 
-def for_dataset(method: S2OSCMethod, dataset: Dataset) -> S2OSCMethod:
-    """The method with flips where the data set allows them: a mirrored digit is no digit."""
-    return replace(method, augmentation=replace(method.augmentation, flip=dataset.flip))
-
-
-def run_once(
-    split: Split,
-    method: S2OSCMethod,
-    dataset: Dataset,
+def plan(
+    name: str,
+    experiment: Experiment,
+    datasets: dict[str, Dataset],
+    partitions: Sequence[int],
+    results: Path,
     *,
-    seed: int,
-    backbone: str | None = None,
-) -> dict[str, Any]:
-    """One partition: fit, judge."""
+    methods: str | None = None,
+    size: str | None = None,
+) -> list[list[Run]]:
+    """All runs, those on the same items together."""
+    size, protocol = experiment.sized(size)
+    chosen = choose_methods(methods, experiment.methods)
+    return [
+        [
+            Run(
+                *(name, data, method, prepare(chosen[method], experiment, size, data, dataset)),
+                *(partition, size, protocol),
+                record_path(results, name, data, method, size, partition),
+            )
+            for method in chosen
+        ]
+        for data, dataset in datasets.items()
+        for partition in partitions
+    ]
+
+
+def prepare(
+    method: Method, experiment: Experiment, size: str | None, data: str, dataset: Dataset
+) -> Method:
+    """The method as it is run on these data at this size."""
+    networks = None
+    if size:
+        scale = experiment.sizes[size]
+        networks = scale.vectors if data.endswith(THROUGH) else scale.images
+    protocol = experiment.protocol
+    n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
+    adapted: Method = adapt(method, networks=networks, flip=dataset.flip, n_unknown=n_unknown)
+    return adapted
+
+
+def _run_on_one_split(
+    runs: Sequence[Run], experiment: Experiment, dataset: Dataset, board: Board, *, device: str
+) -> None:
+    """The runs that share their items: the split and its features are made once."""
+    first = runs[0]
+    split = split_dataset(dataset, first.protocol, first.partition)
+    backbone = EFFICIENTNET if first.data.endswith(THROUGH) else experiment.backbone
     clock = Stopwatch()
     if backbone:
         with clock("features"):
             split = through_backbone(split, backbone, flip=dataset.flip)
-    solution = method.fit(split.known, split.pool, seed=seed)
+    for run in runs:
+        board.begin(run)
+        facts = describe(run, split, dataset, device=device) | {
+            "backbone": backbone,
+            "seconds_features": clock.seconds.get("features"),
+        }
+        record = facts | _outcome(run, split, experiment, device=device)
+        write_record(run.path, record)
+        board.done(run, record)
+
+
+def _outcome(run: Run, split: Split, experiment: Experiment, *, device: str) -> dict[str, Any]:
+    """What came out: figures and seconds, or the error of a run that failed."""
+    try:
+        return run_once(
+            split,
+            run.method,
+            seed=run.partition,
+            detects_only=run.name in DETECTORS,
+            pictures=experiment.pictures,
+            keep=experiment.keeps_networks and run.size is not None,
+            device=device,
+        )
+    except Exception as error:  # whatever a method dies of, the other methods go on
+        return {"error": {"kind": type(error).__name__, "message": str(error)}}
+
+
+def run_once(
+    split: Split,
+    method: Method,
+    *,
+    seed: int,
+    detects_only: bool = False,
+    pictures: Sequence[str] = (),
+    keep: bool = False,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Fit, judge. Seconds are those a method takes by itself, also where f was kept."""
+    clock = Stopwatch()
+    with _kept(keep) as kept:
+        with clock("fit"):
+            fitted = method.fit(split.known, split.pool, seed=seed, device=device)
+        with clock("predict"):
+            said = fitted.answer if isinstance(fitted, Solution) else fitted.predict(split.pool)
+        judged = judge(split, fitted, said, detects_only=detects_only, seed=seed)
+    seconds = seconds_per_step(fitted, clock.seconds, kept)
+    record: dict[str, Any] = {
+        "metrics": judged.metrics,
+        "held_out": judged.held_out,
+        "paper_mode": judged.paper_mode,
+        "seconds": seconds,
+        "seconds_total": round(sum(seconds.values()), 1),
+    }
+    if isinstance(fitted, Solution):
+        record |= {"k": fitted.k, "steps": fitted.n_steps}
+    if pictures:
+        record["pictures"] = pictures_of(pictures, split, fitted, said, seed=seed)
+    return record
+
+
+@contextmanager
+def _kept(keep: bool) -> Iterator[Kept | None]:
+    with networks_kept_in(default_folder() / "networks") if keep else nullcontext() as kept:
+        yield kept
+
+
+def seconds_per_step(
+    fitted: Any, measured: dict[str, float], kept: Kept | None
+) -> dict[str, float]:
+    """Seconds of each step, with those that a kept f took when it was trained."""
+    steps = dict(fitted.seconds) if isinstance(fitted, Solution) else dict(measured)
+    if kept is not None and kept.seconds_saved:
+        steps["teacher"] = round(steps.get("teacher", 0.0) + kept.seconds_saved, 3)
+    return steps
+
+
+def describe(run: Run, split: Split, dataset: Dataset, *, device: str) -> dict[str, Any]:
+    """The facts of a run, known before it begins."""
     return {
-        "dataset": dataset.name,
-        "backbone": backbone,
-        "seconds_features": clock.seconds.get("features"),
+        "experiment": run.experiment,
+        "method": run.name,
+        "dataset": run.data,
+        "size": run.size,
+        "protocol": asdict(run.protocol),
+        "partition": run.partition,
+        "seed": run.partition,
         "unknown_share": round(float(np.mean(split.truth == UNKNOWN)), 4),
-        "seed": seed,
         "known_classes": [dataset.classes[c] for c in split.known_classes],
         "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
         "n_training": len(split.known),
         "n_pool": len(split.pool),
-        "metrics": judge(split, solution),
-        "seconds": solution.seconds,
-        "seconds_total": round(sum(solution.seconds.values()), 1),
-        "k": solution.k,
-        "steps": solution.n_steps,
-        "settings": flatten(method),
-        "machine": {"threads": torch.get_num_threads(), "device": "cpu"},
+        "n_held_out": len(split.held_out),
+        "settings": flatten(run.method),
+        "machine": {"threads": torch.get_num_threads(), "device": device},
         "versions": versions(),
+        "commit": commit(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -111,81 +260,23 @@ def run_once(
 def through_backbone(split: Split, name: str, *, flip: bool) -> Split:
     """The split with features of its images, and of a few views of them, in their place."""
     backbone = load_backbone(name, source=split.pool.shape[1:3])
-    known, pool = (
-        compute_features(images, backbone, flip=flip) for images in (split.known.inputs, split.pool)
+    known, pool, held_out = (
+        compute_features(images, backbone, flip=flip) if len(images) else images
+        for images in (split.known.inputs, split.pool, split.held_out)
     )
-    return replace(split, known=Labelled(known, split.known.labels), pool=pool)
+    return replace(split, known=Labelled(known, split.known.labels), pool=pool, held_out=held_out)
 
 
-def judge(split: Split, solution: Solution) -> dict[str, float]:
-    """Metrics of the answer, and of the steps on the way to it: f's accuracy, D_out's purity."""
-    figures = evaluate(split.truth, solution.answer)
-    is_known = split.truth != UNKNOWN
-    sight = solution.model.teacher.look(split.pool)
-    figures["teacher_known_accuracy"] = float(
-        np.mean(sight.logits.argmax(1)[is_known] == split.truth[is_known])
-    )
-    figures["k"] = solution.k
-    figures["n_groups"] = int(solution.answer.groups.max()) + 1
-    if not is_known.all():
-        figures["teacher_auroc"] = auroc(split.truth, sight.entropy)
-        figures["group_accuracy"] = matched_accuracy(
-            split.truth_classes[~is_known], solution.answer.groups[~is_known]
-        )
-    if solution.k:
-        figures["purity_of_d_out"] = float(np.mean(~is_known[solution.partition.unknown]))
-    if solution.trust is not None:
-        figures |= judge_audit(figures, solution.trust.audit)
-    return {key: round(value, 5) for key, value in figures.items()}
+def parse_part(text: str) -> tuple[int, int]:
+    """``1/2``: the first of two parts.
 
-
-def judge_audit(figures: dict[str, float], account: dict[str, Any]) -> dict[str, float]:
-    """What the seeds said beside what is true: 1 where an interval covers the truth, else 0."""
-    rounding = 1e-5  # of the figures: a rate that is an end of its interval is within
-    said = {
-        "nothing_unknown": float(account["nothing_unknown"]),
-        "shift_found": float(account["prior_shift"]["found"]),
-        "p_value": account["test"]["p_value"],
-    }
-    for name, truth in (("false_alarm", "false_alarms"), ("known_accuracy", "known_accuracy")):
-        low, high = account[name]["low"], account[name]["high"]
-        said[f"{name}_low"], said[f"{name}_high"] = low, high
-        said[f"{name}_covered"] = float(low - rounding <= figures[truth] <= high + rounding)
-    for name in ("unknown_share", "unknown_recall"):
-        for end, value in (account[name] or {}).items():
-            said[f"{name}_{end}"] = value
-    return said
-
-
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(part, path)
-
-
-def read_record(path: Path) -> dict[str, Any]:
+    >>> parse_part("2/4")
+    (2, 4)
+    """
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not a record: {error}; remove it and run again") from error
-    return record
-
-
-def check_same_settings(path: Path, method: S2OSCMethod) -> None:
-    """Refuse to mix records of different settings in one table."""
-    try:
-        recorded: dict[str, Any] = dict(read_record(path)["settings"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} names no settings; remove it and run again") from error
-    now = json.loads(json.dumps(flatten(method)))
-    # A setting that came later was at its default before: defaults are the paper's reading.
-    recorded = json.loads(json.dumps(flatten(DEFAULTS))) | recorded
-    recorded = {key: value for key, value in recorded.items() if key not in REMOVED}
-    if recorded != now:
-        different = [key for key in now if recorded.get(key) != now[key]]
-        raise DataError(
-            f"{path} was recorded with other settings ({', '.join(different) or 'fewer'}); "
-            "move the old records away or give another --results"
-        )
+        which, of = (int(number) for number in text.split("/"))
+    except ValueError:
+        which, of = 0, 0
+    if not 1 <= which <= of:
+        raise SettingsError(f"the part is {text!r}; give which of how many, such as 1/2")
+    return which, of

@@ -1,58 +1,100 @@
-"""Records -> tables in Markdown; reads nothing else."""
+"""Records -> tables in Markdown, CSV and LaTeX; reads nothing else."""
 
-from collections.abc import Sequence
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from s2osc.bench.experiments import EXPERIMENTS, Experiment
-from s2osc.bench.runner import read_record
+from s2osc.bench.experiment import Experiment
+from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.matrix import make_matrix
+from s2osc.bench.paper import PAPER, paper_figure
+from s2osc.bench.records import read_records
+from s2osc.bench.rendering import Block, Table, to_latex, to_markdown
+from s2osc.bench.runs import Record, by_size, partition_of, threads, what_failed
 from s2osc.errors import DataError, OutputError
 
 MOST_ROWS = 30
 """A table of more runs shows means alone."""
-PAPER_F1 = {"mnist": 0.985, "fashion_mnist": 0.972, "cifar10": 0.854, "svhn": 0.901}
+CSV_HEADER = (
+    *("experiment", "size", "dataset", "method", "partition"),
+    *("mode", "part", "metric", "value", "paper"),
+)
 
 
 def make_tables(results: Path, names: Sequence[str] = ()) -> dict[str, str]:
-    """One table per experiment that has records."""
-    for name in names:
-        if name not in EXPERIMENTS:
-            raise DataError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
+    """The tables of each experiment that has records, in Markdown."""
     tables = {}
     for name in names or EXPERIMENTS:
-        records = [read_record(path) for path in sorted((results / name).glob("*.json"))]
-        if records:
+        if records := _read_records(results, name):
             tables[name] = make_table(name, records)
     if not tables:
         raise DataError(f"{results} holds no records; make them with `s2osc bench run`")
     return tables
 
 
-def make_table(name: str, records: Sequence[dict[str, Any]]) -> str:
+def make_table(name: str, records: Sequence[Record]) -> str:
+    return to_markdown(_make_blocks(EXPERIMENTS[name], records))
+
+
+def write_report(results: Path, name: str, folder: Path) -> list[Path]:
+    """The tables of an experiment as ``NAME.md`` and ``.tex``, and its figures as ``NAME.csv``."""
+    records = _read_records(results, name)
+    if not records:
+        raise DataError(f"{results} holds no records of {name}; make them with `s2osc bench run`")
+    blocks = _make_blocks(EXPERIMENTS[name], records)
+    texts = {
+        f"{name}.md": to_markdown(blocks) + "\n",
+        f"{name}.csv": _make_csv(name, records),
+        f"{name}.tex": to_latex(blocks) + "\n",
+    }
+    return _write_together(folder, texts)
+
+
+def _read_records(results: Path, name: str) -> list[dict[str, Any]]:
+    if name not in EXPERIMENTS:
+        raise DataError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
+    return read_records(results, name)
+
+
+def _make_blocks(experiment: Experiment, records: Sequence[Record]) -> list[Block]:
+    """In the layout of the experiment, and never two sizes in one table."""
+    if experiment.layout == "matrix":
+        return make_matrix(experiment, records)
+    blocks: list[Block] = []
+    for size, mine in by_size(records).items():
+        facts = [f"size {size}", threads(mine)] if size else [threads(mine)]
+        blocks.append(f"{experiment.title} ({', '.join(facts)}):")
+        blocks.append(_table_of_runs(experiment, [r for r in mine if not r.get("error")]))
+        blocks += [failed] if (failed := what_failed(mine)) else []
+    return blocks
+
+
+def _table_of_runs(experiment: Experiment, records: Sequence[Record]) -> Table:
     """A row per run where there is one method; means and deviations over partitions."""
-    experiment = EXPERIMENTS[name]
-    numbers = sorted({record["machine"]["threads"] for record in records})
-    threads = ", ".join(f"{n} thread{'' if n == 1 else 's'}" for n in numbers)
     methods = list(dict.fromkeys(experiment.methods))
     by_run = len(methods) == 1 and len(records) <= MOST_ROWS
     first = "known / unknown" if by_run else "method"
-    header = ["data", first, *experiment.columns, "paper's F1", "seconds"]
-    lines = [f"{experiment.title} ({threads}):", "", _row(header), _row(["---"] * len(header))]
+    rows = []
     for dataset in sorted({record["dataset"] for record in records}, reverse=True):
         for method in methods:
             mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
-            mine.sort(key=lambda record: record["seed"])
+            mine.sort(key=partition_of)
             if by_run:
-                lines += [_row(_run_cells(record, experiment)) for record in mine]
+                rows += [_run_cells(record, experiment) for record in mine]
             if len(mine) > 1 or (mine and not by_run):
                 what = method if len(methods) > 1 else "mean"
-                lines.append(_row(_mean_cells(f"{what} of {len(mine)}", mine, experiment)))
-    return "\n".join(lines)
+                rows.append(_mean_cells(f"{what} of {len(mine)}", mine, experiment))
+    header = ("data", first, *experiment.columns, "paper's F1", "seconds")
+    return Table(header, tuple(map(tuple, rows)))
 
 
-def _run_cells(record: dict[str, Any], experiment: Experiment) -> list[str]:
+def _run_cells(record: Record, experiment: Experiment) -> list[str]:
     unknown = ", ".join(record["unknown_classes"]) or "nothing"
     classes = f"{', '.join(record['known_classes'])} / {unknown}"
     figures = [_cell([record["metrics"].get(key)]) for key in experiment.columns.values()]
@@ -60,7 +102,7 @@ def _run_cells(record: dict[str, Any], experiment: Experiment) -> list[str]:
     return [record["dataset"], classes, *figures, paper, f"{record['seconds_total']:.0f}"]
 
 
-def _mean_cells(what: str, records: Sequence[dict[str, Any]], experiment: Experiment) -> list[str]:
+def _mean_cells(what: str, records: Sequence[Record], experiment: Experiment) -> list[str]:
     """Mean ± standard deviation over the partitions that have the figure."""
     cells = []
     for key in experiment.columns.values():
@@ -83,11 +125,51 @@ def _cell(values: Sequence[float | None]) -> str:
 
 
 def _paper_f1(dataset: str) -> str:
-    return f"{PAPER_F1[dataset]:.3f}" if dataset in PAPER_F1 else ""
+    """Of the whole data set alone: a row of these tables does not say what a sample is."""
+    figures = PAPER["one"].get(("s2osc", dataset))
+    return f"{figures['f1']:.3f}" if figures else ""
 
 
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _make_csv(name: str, records: Sequence[Record]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_HEADER)
+    for size, mine in by_size(records).items():
+        for record in mine:
+            writer.writerows((name, size, *cells) for cells in _csv_cells(name, record))
+    return text.getvalue()
+
+
+def _csv_cells(name: str, record: Record) -> Iterator[tuple[object, ...]]:
+    """A row per figure of one record, from its data set on."""
+    table = EXPERIMENTS[name].table
+    dataset, method = record["dataset"], record["method"]
+    run = (dataset, method, partition_of(record))
+    for field, mode, part in (
+        ("metrics", "fair", "pool"),
+        ("paper_mode", "paper", "pool"),
+        ("held_out", "fair", "held_out"),
+    ):
+        for metric, value in (record.get(field) or {}).items():
+            paper = paper_figure(table, method, dataset, metric) if part == "pool" else None
+            yield (*run, mode, part, metric, value, paper)
+
+
+def _write_together(folder: Path, texts: dict[str, str]) -> list[Path]:
+    """Every file whole, or none of them: all are written elsewhere first."""
+    paths = [folder / name for name in texts]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if taken := [path for path in paths if path.is_dir()]:
+            raise OutputError(f"{taken[0]} is a folder; move it away or give another place")
+        with TemporaryDirectory(dir=folder) as aside:
+            for name, text in texts.items():
+                Path(aside, name).write_text(text, encoding="utf-8")
+            for path in paths:
+                os.replace(Path(aside, path.name), path)
+    except OSError as error:
+        raise OutputError(f"the report cannot be written: {error}; give another place") from error
+    return paths
 
 
 def insert_tables(document: Path, tables: dict[str, str]) -> None:

@@ -1,0 +1,82 @@
+"""What an experiment is: a protocol, methods, data, and what its table shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from s2osc.data.splits import Protocol
+from s2osc.errors import SettingsError
+from s2osc.types import Method
+
+MAIN = {
+    "f on known": "teacher_known_accuracy",
+    "purity of D_out": "purity_of_d_out",
+    "accuracy": "accuracy",
+    "weighted F1": "f1",
+    "F_out": "f_out",
+    "all unknown": "f_out_all_unknown",
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of the data a comparison uses, and which preset gives its networks."""
+
+    sizes: tuple[int, int, int] | None  # training, pool of a known class; unknown in all
+    held_out: int
+    images: str  # the preset of the networks of images
+    vectors: str
+
+    def apply(self, protocol: Protocol) -> Protocol:
+        return replace(protocol, sizes=self.sizes, held_out=self.held_out, shrink=True)
+
+    @property
+    def in_words(self) -> str:
+        if self.sizes is None:
+            return "33 % of the known data and all of the unknown in the pool"
+        training, pool, unknown = self.sizes
+        return (
+            f"at most {training:,} labelled and {pool:,} pool items of each known class, "
+            f"{unknown:,} unknown ones"
+        )
+
+
+SIZES = {
+    "paper": Size(None, 500, "paper", "heads"),
+    "cpu": Size((600, 300, 900), 200, "plain", "heads"),
+    "smoke": Size((30, 20, 40), 10, "tiny", "tiny"),
+}
+"""``paper``: all data and the paper's networks, for a GPU. ``cpu``: a table in hours on two cores.
+``smoke``: a minute, to see that everything runs; its figures mean nothing."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A protocol, the methods that run under it, and the figures its table shows."""
+
+    title: str
+    protocol: Protocol
+    methods: Mapping[str, Method]
+    columns: Mapping[str, str] = field(default_factory=lambda: MAIN)
+    data: tuple[str, ...] = ("mnist", "fashion_mnist")
+    backbone: str | None = None  # photos go through it, and the method sees features
+    layout: Literal["rows", "matrix"] = "rows"  # a row per run, or methods against data sets
+    table: str | None = None  # of the paper, whose figures stand beside ours
+    sizes: Mapping[str, Size] = field(default_factory=dict)  # empty: its protocol is its size
+    pictures: tuple[str, ...] = ()  # what is drawn of each run and kept in its record
+    keeps_networks: bool = True  # f is trained once for all methods; False: each trains its own
+
+    @property
+    def shows_groups(self) -> bool:
+        return self.layout == "matrix" or "n_groups" in self.columns.values()
+
+    def sized(self, size: str | None) -> tuple[str | None, Protocol]:
+        """The size by name and the protocol it gives; ``None`` is the size for a CPU."""
+        if not self.sizes:
+            if size is not None:
+                raise SettingsError("this experiment has one size only; leave --size away")
+            return None, self.protocol
+        size = size or "cpu"
+        if size not in self.sizes:
+            raise SettingsError(f"the size is {size!r}; give {' or '.join(self.sizes)}")
+        return size, self.sizes[size].apply(self.protocol)

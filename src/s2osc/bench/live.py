@@ -1,0 +1,116 @@
+"""The runs of an experiment while they go on: a table that fills, and the time left.
+
+On a terminal the table is drawn anew after each run; elsewhere each run is a line.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+
+class Planned(Protocol):
+    """What the board needs to know of a run."""
+
+    @property
+    def data(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+
+
+class Board:
+    """Methods against data sets: how many partitions are done, and their mean F1 so far."""
+
+    def __init__(self, title: str, runs: Sequence[Planned], console: Console | None = None) -> None:
+        self.title = title
+        self.console = console or Console(stderr=True)
+        self.names = list(dict.fromkeys(run.name for run in runs))
+        self.data = list(dict.fromkeys(run.data for run in runs))
+        self.wanted = dict.fromkeys(((name, data) for name in self.names for data in self.data), 0)
+        for run in runs:
+            self.wanted[run.name, run.data] += 1
+        self.records: dict[tuple[str, str], list[dict[str, Any]]] = {
+            cell: [] for cell in self.wanted
+        }
+        self.now, self.n_done, self.n_run = "", 0, 0
+        self.seconds, self.started = 0.0, time.monotonic()
+        self.live = Live(console=self.console, auto_refresh=False) if self.is_drawn else None
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.console.is_terminal
+
+    def __enter__(self) -> "Board":
+        if self.live:
+            self.live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self.live:
+            self.live.__exit__(*error)
+
+    def begin(self, run: Planned) -> None:
+        self.now = f"{run.name} on {run.data}, partition {run.partition}"
+        self.started = time.monotonic()
+        self._draw()
+
+    def done(self, run: Planned, record: dict[str, Any]) -> None:
+        """Count a run that was made now, or was recorded before."""
+        self.records[run.name, run.data].append(record)
+        self.n_done += 1
+        if self.now:
+            self.n_run += 1
+            self.seconds += time.monotonic() - self.started
+            if not self.live:
+                self.console.print(self.line(record), highlight=False, markup=False, soft_wrap=True)
+            self.now = ""
+        self._draw()
+
+    @property
+    def n_wanted(self) -> int:
+        return sum(self.wanted.values())
+
+    def line(self, record: dict[str, Any]) -> str:
+        """A run in one line."""
+        error = record.get("error")
+        if error:
+            outcome = f"failed: {error['kind']}: {error['message']}"
+        else:
+            outcome = f"F1 {record['metrics']['f1']:.3f}, {record['seconds_total']:.0f} s"
+        return f"{self.n_done}/{self.n_wanted} {self.now}: {outcome}; {self.time_left()}"
+
+    def time_left(self) -> str:
+        """What the runs left take if they take as long as those made."""
+        if not self.n_run:
+            return "time left: not known yet"
+        minutes = (self.n_wanted - self.n_done) * self.seconds / self.n_run / 60
+        return f"about {minutes:.0f} min left" if minutes >= 1 else "less than a minute left"
+
+    def _draw(self) -> None:
+        if self.live:
+            self.live.update(self.render(), refresh=True)
+
+    def render(self) -> Group:
+        table = Table(title=f"{self.title}: mean weighted F1 (partitions done)")
+        table.add_column("method")
+        for data in self.data:
+            table.add_column(data, justify="right")
+        for name in self.names:
+            table.add_row(name, *(self.cell(name, data) for data in self.data))
+        state = f"{self.n_done} of {self.n_wanted} runs, {self.time_left()}"
+        return Group(table, Text(f"{state}. Now: {self.now}" if self.now else state))
+
+    def cell(self, name: str, data: str) -> str:
+        """``0.912 (2/3)``, with the number of failed runs where there are some."""
+        records = self.records[name, data]
+        right = [record["metrics"]["f1"] for record in records if not record.get("error")]
+        mean = f"{sum(right) / len(right):.3f}" if right else "–"
+        n_failed = len(records) - len(right)
+        failed = f", {n_failed} failed" if n_failed else ""
+        return f"{mean} ({len(right)}/{self.wanted[name, data]}{failed})"

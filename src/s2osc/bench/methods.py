@@ -1,0 +1,132 @@
+"""METHODS: every method by the name that tables and commands use.
+
+A method of another package joins them by an entry point of the group ``s2osc.methods`` that names
+an instance of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib.metadata import entry_points
+from typing import Any
+
+from s2osc.baselines.cfo import CFO
+from s2osc.baselines.cpe import CPE
+from s2osc.baselines.dtc import DTC
+from s2osc.baselines.energy import Energy
+from s2osc.baselines.eulac import EULAC
+from s2osc.baselines.isolation_forest import IsolationForest
+from s2osc.baselines.knn import KNN
+from s2osc.baselines.lacu_svm import LACUSVM
+from s2osc.baselines.mahalanobis import Mahalanobis
+from s2osc.baselines.max_logit import MaxLogit
+from s2osc.baselines.msp import MSP
+from s2osc.baselines.odin import ODIN
+from s2osc.baselines.one_class_svm import OneClassSVM
+from s2osc.baselines.openmax import OpenMax
+from s2osc.baselines.senc_mas import SENCMaS
+from s2osc.baselines.vim import ViM
+from s2osc.errors import SettingsError
+from s2osc.nets.networks import NetworkSettings
+from s2osc.nets.training import TrainSettings
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PLAIN, PRESETS
+from s2osc.pipeline.teacher import TeacherSettings
+from s2osc.types import Method
+
+PAPER_FORM = replace(PAPER, teacher=PLAIN.teacher)
+"""The paper's reading of every step; networks and budget are those of the size that is run."""
+
+METHODS: dict[str, Method] = {
+    "isolation-forest": IsolationForest(),
+    "one-class-svm": OneClassSVM(),
+    "lacu-svm": LACUSVM(),
+    "senc-mas": SENCMaS(),
+    "odin": ODIN(),
+    "cfo": CFO(),
+    "cpe": CPE(),
+    "dtc": DTC(),
+    "msp": MSP(),
+    "max-logit": MaxLogit(),
+    "energy": Energy(),
+    "knn": KNN(),
+    "mahalanobis": Mahalanobis(),
+    "vim": ViM(),
+    "openmax": OpenMax(),
+    "eulac": EULAC(),
+    "s2osc-paper": PAPER_FORM,
+    "s2osc": FAST,
+    **{f"s2osc-{letter.lower()}": ablate(PAPER_FORM) for letter, ablate in ABLATIONS.items()},
+}
+
+ABLATED = ("s2osc-paper", *(f"s2osc-{letter.lower()}" for letter in ABLATIONS))
+OURS = ("s2osc",)
+COMPARED = tuple(name for name in METHODS if name not in ABLATED or name == "s2osc-paper")
+"""The methods of a table: each once, ours in the paper's form and in our own."""
+DETECTORS = ("isolation-forest", "odin", "cfo")
+"""What the paper used as detectors only: their answers are also counted in paper mode."""
+
+_TINY_STEPS = TrainSettings(
+    epochs=1, batch_size=16, learning_rate=0.05, weight_decay=5e-4, min_steps=12
+)
+_TINY_NETWORK = NetworkSettings(widths=(8, 16), blocks=(1, 1), first_map=8, hidden=(16,))
+TINY = replace(
+    PLAIN,
+    teacher=TeacherSettings(_TINY_NETWORK, _TINY_STEPS, augment=0.5),
+    student=replace(PLAIN.student, network=_TINY_NETWORK, training=_TINY_STEPS, labelled_batch=16),
+)
+"""Networks that learn next to nothing, at once."""
+NETWORKS = PRESETS | {"tiny": TINY}
+
+
+def all_methods() -> dict[str, Method]:
+    """METHODS, and those of other packages."""
+    found = dict(METHODS)
+    for point in entry_points(group="s2osc.methods"):
+        if point.name in found:
+            raise SettingsError(
+                f"the package {point.dist and point.dist.name} brings a method {point.name!r}, "
+                "which there is already; give it another name"
+            )
+        found[point.name] = point.load()
+    return found
+
+
+def choose_methods(names: str | None, own: Mapping[str, Method]) -> dict[str, Method]:
+    """Methods by comma-separated names; ``all`` or nothing gives the experiment's own."""
+    if names in (None, "all"):
+        return dict(own)
+    there_are = dict(own) | all_methods()
+    wanted = [name.strip() for name in str(names).split(",") if name.strip()]
+    for name in wanted:
+        if name not in there_are:
+            raise SettingsError(f"there is no method {name!r}; give {' or '.join(there_are)}")
+    return {name: there_are[name] for name in wanted}
+
+
+def adapt(method: Any, *, networks: str | None, flip: bool, n_unknown: int) -> Any:
+    """The method for one run: networks of the run's size, flips where the data allow them.
+
+    ``networks`` names the preset whose networks and budget all deep methods get; None leaves a
+    method its own. Methods that cluster are told the number of unknown classes, as in the paper.
+    """
+    changes: dict[str, Any] = {}
+    named = {field.name for field in fields(method)}
+    if isinstance(method, S2OSCMethod):
+        changes["augmentation"] = replace(method.augmentation, flip=flip)
+        if networks:
+            scale = NETWORKS[networks]
+            changes["teacher"] = scale.teacher
+            changes["student"] = replace(
+                method.student,
+                network=scale.student.network,
+                training=scale.student.training,
+                labelled_batch=scale.student.labelled_batch,
+            )
+    if "recipe" in named:
+        augmentation = replace(method.recipe.augmentation, flip=flip)
+        changes["recipe"] = replace(method.recipe, augmentation=augmentation)
+        if networks:
+            changes["recipe"] = replace(changes["recipe"], teacher=NETWORKS[networks].teacher)
+    if "n_unknown" in named:
+        changes["n_unknown"] = max(n_unknown, 1)
+    return replace(method, **changes)

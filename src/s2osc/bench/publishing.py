@@ -1,0 +1,19 @@
+"""Experiments -> a folder each: Markdown, CSV, LaTeX and figures, from records alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from s2osc.bench.figures import figures_for, save
+from s2osc.bench.records import read_records
+from s2osc.bench.tables import write_report
+
+
+def publish(results: Path, names: Sequence[str], out: Path) -> list[Path]:
+    """Write everything about the named experiments, and say which files that are."""
+    paths = []
+    for name in names:
+        paths += write_report(results, name, out / name)
+        right = [record for record in read_records(results, name) if not record.get("error")]
+        for what, figure in figures_for(name, right).items():
+            paths += save(figure, out / name / what)
+    return paths

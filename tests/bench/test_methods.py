@@ -1,0 +1,186 @@
+"""Methods by name: ours, those we compare with, those of other packages; each set for its run."""
+
+from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
+
+import pytest
+
+from s2osc.baselines.dtc import DTC
+from s2osc.baselines.msp import MSP
+from s2osc.bench import methods
+from s2osc.bench.methods import (
+    ABLATED,
+    COMPARED,
+    DETECTORS,
+    METHODS,
+    NETWORKS,
+    OURS,
+    adapt,
+    all_methods,
+    choose_methods,
+)
+from s2osc.errors import SettingsError
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PAPER
+from s2osc.pipeline.settings import flatten
+
+# Names
+
+
+def test_every_method_differs_from_every_other():
+    assert len(set(METHODS.values())) == len(METHODS)
+    assert all(callable(method.fit) for method in METHODS.values())
+
+
+def test_names_can_be_listed_with_commas_and_stand_in_file_names():
+    assert not any(set(name) & set(' ,/\\:*?"<>|') for name in METHODS)
+
+
+def test_a_table_compares_each_method_once_and_ours_without_ablations():
+    assert set(COMPARED) == METHODS.keys() - set(ABLATED) | {"s2osc-paper"}
+    assert {"s2osc", "s2osc-paper", *DETECTORS} <= set(COMPARED)
+    assert OURS == ("s2osc",)
+
+
+def test_what_is_ours_is_what_its_name_says():
+    assert METHODS["s2osc"] == FAST
+    paper = METHODS["s2osc-paper"]
+    differences = {name for name, value in flatten(PAPER).items() if flatten(paper)[name] != value}
+    assert {name.partition(".")[0] for name in differences} <= {"teacher"}
+    for letter, ablate in ABLATIONS.items():
+        assert METHODS[f"s2osc-{letter.lower()}"] == ablate(paper)
+
+
+# Methods of other packages
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A method that some other package brings."""
+
+    charm: float = 0.5
+
+    def fit(self, known, pool, *, seed, device="cpu"):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def installed(monkeypatch) -> list:
+    """Entry points of other packages, as (name, object)."""
+    brought = []
+
+    def entry_points(*, group):
+        assert group == "s2osc.methods"
+        return [
+            SimpleNamespace(name=name, load=lambda it=it: it, dist=SimpleNamespace(name="charming"))
+            for name, it in brought
+        ]
+
+    monkeypatch.setattr(methods, "entry_points", entry_points)
+    return brought
+
+
+def test_a_method_of_another_package_is_one_of_all(installed):
+    assert all_methods() == METHODS
+    installed.append(("stranger", Stranger()))
+    assert all_methods() == METHODS | {"stranger": Stranger()}
+    assert "stranger" not in METHODS
+    chosen = choose_methods("msp,stranger", {"msp": METHODS["msp"]})
+    assert chosen == {"msp": METHODS["msp"], "stranger": Stranger()}
+
+
+def test_a_name_that_is_taken_is_refused(installed):
+    installed.append(("msp", Stranger()))
+    with pytest.raises(SettingsError, match="package charming brings a method 'msp', which there"):
+        all_methods()
+
+
+def test_two_packages_cannot_bring_the_same_name(installed):
+    installed += [("stranger", Stranger()), ("stranger", Stranger(charm=1.0))]
+    with pytest.raises(SettingsError, match="'stranger', which there is already"):
+        all_methods()
+
+
+def test_a_method_of_another_package_runs_as_it_is():
+    for networks in (None, "tiny"):
+        assert adapt(Stranger(), networks=networks, flip=True, n_unknown=3) == Stranger()
+
+
+# Choosing
+
+
+def test_without_names_an_experiment_runs_its_own_methods(installed):
+    own = {"quick": MSP()}
+    assert choose_methods(None, own) == choose_methods("all", own) == own
+
+
+def test_methods_are_chosen_in_the_order_they_are_named(installed):
+    own = {"quick": MSP(known_recall=0.5), "odin": METHODS["odin"]}
+    chosen = choose_methods(" energy,quick , odin,", own)
+    assert list(chosen) == ["energy", "quick", "odin"]
+    assert chosen["quick"] == own["quick"]
+
+
+def test_a_method_that_is_not_there_is_refused(installed):
+    with pytest.raises(SettingsError, match="no method 'magic'; give quick or isolation-forest or"):
+        choose_methods("msp,magic", {"quick": MSP()})
+
+
+# The method for one run
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("networks", ["tiny", "plain", "heads", "paper"])
+def test_deep_methods_get_the_networks_and_the_budget_of_the_run(name, networks):
+    method = METHODS[name]
+    adapted, scale = (
+        adapt(method, networks=networks, flip=True, n_unknown=2),
+        NETWORKS[networks],
+    )
+    assert type(adapted) is type(method)
+    if isinstance(adapted, S2OSCMethod):
+        assert adapted.teacher == scale.teacher
+        student = adapted.student
+        assert (student.network, student.training) == (
+            scale.student.network,
+            scale.student.training,
+        )
+        assert adapted.augmentation.flip is True
+        kept = {
+            field.name: getattr(method.student, field.name)
+            for field in fields(student)
+            if field.name not in ("network", "training", "labelled_batch")
+        }
+        assert {name: getattr(student, name) for name in kept} == kept
+        untouched = ("filtering", "clusters", "seeds", "decision")
+        assert all(getattr(adapted, part) == getattr(method, part) for part in untouched)
+    else:
+        assert adapted.recipe.teacher == scale.teacher
+        assert adapted.recipe.augmentation.flip is True
+        assert adapted.recipe.held_out == method.recipe.held_out
+        back = {"recipe": method.recipe}
+        if hasattr(method, "n_unknown"):
+            back["n_unknown"] = method.n_unknown
+        assert replace(adapted, **back) == method
+
+
+def test_without_networks_a_method_keeps_its_own():
+    for flip in (False, True):
+        theirs = adapt(MSP(known_recall=0.9), networks=None, flip=flip, n_unknown=1)
+        assert replace(theirs, recipe=MSP().recipe) == MSP(known_recall=0.9)
+        assert theirs.recipe.teacher == MSP().recipe.teacher
+        ours = adapt(HEADS, networks=None, flip=flip, n_unknown=1)
+        assert replace(ours, augmentation=HEADS.augmentation) == HEADS
+
+
+def test_flips_follow_the_data():
+    for flip in (False, True):
+        for method in (MSP(), adapt(MSP(), networks=None, flip=not flip, n_unknown=1)):
+            adapted = adapt(method, networks=None, flip=flip, n_unknown=1)
+            assert adapted.recipe.augmentation.flip is flip
+
+
+@pytest.mark.parametrize(("n_unknown", "told"), [(0, 1), (1, 1), (5, 5)])
+def test_methods_that_cluster_are_told_the_number_of_unknown_classes(n_unknown, told):
+    adapted = adapt(DTC(n_unknown=2), networks=None, flip=False, n_unknown=n_unknown)
+    assert adapted.n_unknown == told
