@@ -127,6 +127,9 @@ def adapt(method: Any, *, networks: str | None, flip: bool, n_unknown: int) -> A
         changes["recipe"] = replace(method.recipe, augmentation=augmentation)
         if networks:
             changes["recipe"] = replace(changes["recipe"], teacher=NETWORKS[networks].teacher)
+    if networks == "tiny" and "gan" in named:
+        changes["gan"] = replace(method.gan, epochs=1, min_steps=5)
+        changes["counterfactuals"] = replace(method.counterfactuals, n_items=20, n_steps=3)
     if "n_unknown" in named:
         changes["n_unknown"] = max(n_unknown, 1)
     return replace(method, **changes)
