@@ -44,13 +44,13 @@ def test_cpe_keeps_the_contract(check):
 
 def test_dce_is_small_for_the_prototype_an_item_lies_on_and_large_for_another():
     squares = squared_distances(torch.zeros(2, 2), TWO.vectors)
-    dce = distance_cross_entropy(squares, torch.tensor([0, 1]), gamma=0.2)
+    dce = distance_cross_entropy(squares, torch.tensor([0, 1]))
     assert dce.tolist() == pytest.approx([0.006715, 5.006715], abs=1e-6)
 
 
 def test_dce_of_items_far_from_everything_is_finite():
     squares = squared_distances(torch.full((1, 2), 1e3), TWO.vectors)
-    assert torch.isfinite(distance_cross_entropy(squares, torch.tensor([0]), gamma=0.2)).all()
+    assert torch.isfinite(distance_cross_entropy(squares, torch.tensor([0]))).all()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_dce_of_items_far_from_everything_is_finite():
     [(0.0, True, 0.006715), (25.0, True, 20.0), (25.0, False, 4.54e-5)],
 )
 def test_pw_pulls_to_the_own_class_and_pushes_from_others(square, is_same, loss):
-    value = pairwise_loss(torch.tensor([square]), torch.tensor([is_same]), tau=10, margin=5)
+    value = pairwise_loss(torch.tensor([square]), torch.tensor([is_same]))
     assert value.item() == pytest.approx(loss, rel=1e-3)
 
 

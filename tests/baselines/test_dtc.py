@@ -72,9 +72,9 @@ def test_the_targets_are_computed_first_and_evenly_after_the_warm_up():
     assert sorted(update_steps(100, 20, 4)) == [0, 20, 40, 60, 80]
 
 
-def test_every_step_pairs_half_a_batch_of_labelled_items_with_a_batch_of_the_pool():
+def test_every_step_pairs_half_a_batch_of_labelled_items_with_half_a_batch_of_the_pool():
     step = next(steps(50, 100, 32, seed=0))
-    assert (len(step.labelled), len(step.pool)) == (16, 32)
+    assert (len(step.labelled), len(step.pool)) == (16, 16)
 
 
 def test_the_projection_starts_at_the_principal_axes():

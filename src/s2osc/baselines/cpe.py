@@ -7,9 +7,9 @@ joined go, and the weights of the others are halved. With q_y the prototype an i
 the nearest of all, the loss of an item is
 
     L = DCE + CE + lambda [PW(z, q_y) + PW(z, q*)]
-    DCE = -log exp(-gamma ||z - q_y||^2) / sum_q exp(-gamma ||z - q||^2),       gamma = 1 / r
+    DCE = -log exp(-gamma ||z - q_y||^2) / sum_q exp(-gamma ||z - q||^2),          gamma = 0.2
     CE = the cross-entropy of the softmax head
-    PW(z, q) = log(1 + exp(b - u (tau - ||z - q||^2))),           tau = 2 r, b = r, u = +1 or -1
+    PW(z, q) = log(1 + exp(b - u (tau - ||z - q||^2))),         tau = 10, b = 5, u = +1 or -1
 
 where u says whether item and prototype are of one class. No gradient reaches a prototype. The
 answer is the class c of the nearest prototype, at distance d, or unknown where
@@ -23,9 +23,10 @@ Zhuoyi Wang, Zelun Kong, Swarup Chandra, Hemeng Tao and Latifur Khan, "Robust Hi
 Stream Classification with Novel Class Detection", ICDE 2019, after the authors' public code.
 
 What deviates: the backbone and the budget are those all methods share, and steps take a batch, not
-one item. r is 5 in the authors' code; here it is measured, for what a radius means depends on the
-network, and changes while it learns: r is the median distance of an item to the mean of its class
-over the last epoch. The first epoch has CE alone.
+one item. The authors' code has r = 5, whatever the network. Here the unit of length in the losses
+is such that r is 5, and r is measured, for the embedding grows and shrinks while it is learnt: it
+is the median distance of an item to the mean of its class over the last epoch. The first epoch has
+CE alone.
 Once trained, the prototypes are placed again, each at the mean of the training items nearest to it
 as the network sees them outside training, because batch normalisation moves them in between.
 The authors' code takes u = +1 for q* even where its class is another (``literal``).
@@ -52,6 +53,7 @@ from s2osc.types import UNKNOWN, Labelled, Predictions
 
 log = logging.getLogger(__name__)
 RULES = ("own", "recall")
+RADIUS, GAMMA, TAU, MARGIN = 5.0, 0.2, 10.0, 5.0  # r, gamma, tau, b
 SOFT_UNTIL = 10.0  # log(1 + exp v) is v from here on
 LEAST_DEVIATION = 0.01  # of the radius: a class whose items lie on one point still has a scale
 
@@ -82,24 +84,24 @@ def squared_distances(z: Tensor, vectors: Tensor) -> Tensor:
     return (squares - 2 * z @ vectors.T).clamp_min(0)
 
 
-def distance_cross_entropy(squares: Tensor, joined: Tensor, gamma: float) -> Tensor:
+def distance_cross_entropy(squares: Tensor, joined: Tensor) -> Tensor:
     """DCE per item, from its squared distances to all prototypes and the one it joined.
 
     >>> squares = torch.tensor([[0.0, 25.0], [0.0, 25.0]])
-    >>> [round(v, 6) for v in distance_cross_entropy(squares, torch.tensor([0, 1]), 0.2).tolist()]
+    >>> [round(v, 6) for v in distance_cross_entropy(squares, torch.tensor([0, 1])).tolist()]
     [0.006715, 5.006715]
     """
-    return F.cross_entropy(-gamma * squares, joined, reduction="none")
+    return F.cross_entropy(-GAMMA * squares, joined, reduction="none")
 
 
-def pairwise_loss(squares: Tensor, is_same: Tensor, *, tau: float, margin: float) -> Tensor:
+def pairwise_loss(squares: Tensor, is_same: Tensor) -> Tensor:
     """PW per item: squared distances below tau - b to its own class, above tau + b to others.
 
-    >>> pairwise_loss(torch.tensor([25.0]), torch.tensor([True]), tau=10, margin=5).tolist()
+    >>> pairwise_loss(torch.tensor([25.0]), torch.tensor([True])).tolist()
     [20.0]
     """
     u = torch.where(is_same, 1.0, -1.0)
-    return F.softplus(margin - u * (tau - squares), threshold=SOFT_UNTIL)
+    return F.softplus(MARGIN - u * (TAU - squares), threshold=SOFT_UNTIL)
 
 
 def assign(
@@ -236,18 +238,17 @@ class _Growth:
         self.seen.append((z.detach(), labels))
         if self.radius is None:
             return ce.mean()
-        r, pw_weight = self.radius, self.method.pairwise_weight
-        self.prototypes, joined = assign(self.prototypes, z.detach(), labels, 2 * r)
-        squares = squared_distances(z, self.prototypes.vectors)
+        self.prototypes, joined = assign(self.prototypes, z.detach(), labels, 2 * self.radius)
+        squares = squared_distances(z, self.prototypes.vectors) * (RADIUS / self.radius) ** 2
         own = squares.gather(1, joined[:, None])[:, 0]
         nearest, which = squares.min(1)
         is_same = (self.prototypes.labels[which] == labels) | self.method.literal
-        pw = pairwise_loss(own, torch.ones_like(is_same), tau=2 * r, margin=r)
-        pw = pw + pairwise_loss(nearest, is_same, tau=2 * r, margin=r)
-        return (distance_cross_entropy(squares, joined, 1 / r) + ce + pw_weight * pw).mean()
+        pw = pairwise_loss(own, torch.ones_like(is_same)) + pairwise_loss(nearest, is_same)
+        dce = distance_cross_entropy(squares, joined)
+        return (dce + ce + self.method.pairwise_weight * pw).mean()
 
     def end_epoch(self) -> None:
-        """Prune, and measure r again: the embedding grows and shrinks while it is learnt."""
+        """Prune, and measure r again."""
         self.prototypes = prune(self.prototypes)
         if self.method.radius is None:
             z, labels = (torch.cat(part) for part in zip(*self.seen, strict=True))
@@ -341,7 +342,7 @@ class PrototypeRecogniser:
     vectors: np.ndarray  # (m, d) the prototypes
     labels: np.ndarray  # (m,) their classes
     weights: np.ndarray  # (m,) the training items of each
-    radius: float  # r
+    radius: float  # r, in the units of the embedding
     mean: np.ndarray  # (C,) mu
     deviation: np.ndarray  # (C,) sd
     threshold: float  # on (d - mu) / sd
@@ -362,7 +363,7 @@ class PrototypeRecogniser:
             distances = _distances(embeddings.cpu().numpy(), self.vectors)
             named[rows] = c = self.labels[distances.argmin(1)]
             score[rows] = (distances.min(1) - self.mean[c]) / self.deviation[c]
-            p = softmax(-(distances**2) / self.radius, axis=1)
+            p = softmax(-GAMMA * (distances * RADIUS / self.radius) ** 2, axis=1)
             share[rows] = (p * (self.labels == c[:, None])).sum(1)
         is_unknown = score > self.threshold
         p_unknown = expit(score - self.threshold)

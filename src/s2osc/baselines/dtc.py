@@ -119,7 +119,7 @@ class DTC:
     n_updates: int = 8  # of the targets, over the other steps
     consistency: float = 10.0  # w
     ramp_up: float = 0.25  # share of the other steps in which w(t) rises
-    learning_rate: float = 0.05
+    learning_rate: float = 0.02  # the largest; the losses are sums over clusters
     rule: Literal["own", "recall"] = "own"  # "recall": the threshold of held-out known items
     known_recall: float = 0.95
 
@@ -188,9 +188,10 @@ class Step(NamedTuple):
 
 
 def steps(n_labelled: int, n_pool: int, batch_size: int, *, seed: int) -> Iterator[Step]:
-    """Pair batches of labelled and pool items without end."""
-    labelled = shuffled(n_labelled, batch_size // 2, rng(seed, "DTC labelled batches"))
-    unlabelled = shuffled(n_pool, batch_size, rng(seed, "DTC pool batches"))
+    """Pair half batches of labelled and pool items without end: the latter are seen twice."""
+    half = max(2, batch_size // 2)
+    labelled = shuffled(n_labelled, half, rng(seed, "DTC labelled batches"))
+    unlabelled = shuffled(n_pool, half, rng(seed, "DTC pool batches"))
     for rows, pool_rows in zip(labelled, unlabelled, strict=False):
         yield Step(rows, pool_rows)
 
