@@ -83,6 +83,7 @@ class Measured:
             groups=np.where(decision.labels == UNKNOWN, self.groups, -1),
             distinctness=self.distinctness,
             filtered=self.filtered,
+            nearest=self.evidence.nearest,
         )
 
 
@@ -114,7 +115,8 @@ def judge(
     names = np.array(truth_names)[is_judged]
     label_of = {name: label for label, name in enumerate(classes)}
     truth = np.array([label_of.get(name, UNKNOWN) for name in names])
-    part = replace(answer, **{field: values[is_judged] for field, values in vars(answer).items()})
+    fields = {name: values for name, values in vars(answer).items() if values is not None}
+    part = replace(answer, **{name: values[is_judged] for name, values in fields.items()})
     figures = evaluate(truth, part)
     of_unknown = truth == UNKNOWN
     if of_unknown.any():

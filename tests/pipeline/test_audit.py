@@ -411,6 +411,19 @@ def test_an_unknown_class_that_hides_behind_one_name_is_found_by_it():
     assert anything_unknown_by_class(pool, seeds, pool_named, seed_named) < 1e-4
 
 
+def test_an_unknown_class_that_is_spread_over_all_names_is_found_in_their_tops_together():
+    alone, together = [], []
+    for seed in range(20):
+        draw = random(seed)
+        named, seed_named = np.repeat(np.arange(5), [100, 20, 20, 20, 28]), np.arange(225) % 5
+        pool, seeds = draw.normal(size=188), draw.normal(size=225)
+        pool[draw.permutation(188)[:28]] += 3
+        together.append(anything_unknown_by_class(pool, seeds, named, seed_named))
+        by_name = [anything_unknown(pool[named == c], seeds[seed_named == c]) for c in range(5)]
+        alone.append(min(1.0, 5 * min(by_name)))
+    assert np.mean(np.array(together) < 0.01) > 0.8 > np.mean(np.array(alone) < 0.01)
+
+
 def test_names_no_seed_has_cannot_be_tested():
     pool, seeds = mixture(0.2, 4.0, n_pool=600, n_seeds=200)
     assert anything_unknown_by_class(pool, seeds, np.ones(600, int), np.zeros(200, int)) == 1.0

@@ -9,7 +9,7 @@ Everything rests on one assumption: a seed's score is exchangeable with that of 
 the pool. For seeds of equal weight the intervals are exact then, whatever the scores are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -155,14 +155,10 @@ def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     >>> anything_unknown(np.arange(100.0), np.arange(0.5, 50)) < 1e-6
     True
     """
-    scores = np.concatenate([pool, seeds])
-    is_seed = np.arange(len(scores)) >= len(pool)
-    # Equal scores in random order: neither pool nor seeds may come first among them.
-    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
-    found = np.cumsum(is_seed[order])
-    sizes = sorted({ceil(share * len(scores)) for share in SCANNED})
-    sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [len(scores) // 2 or 1]
-    p = [hypergeom.cdf(found[size - 1], len(scores), len(seeds), size) for size in sizes]
+    whole, found = len(pool) + len(seeds), np.cumsum(_seeds_in_order(pool, seeds))
+    sizes = sorted({ceil(share * whole) for share in SCANNED})
+    sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [whole // 2 or 1]
+    p = [hypergeom.cdf(found[size - 1], whole, len(seeds), size) for size in sizes]
     return float(min(1.0, len(sizes) * min(p)))
 
 
@@ -171,12 +167,42 @@ def anything_unknown_by_class(
 ) -> float:
     """The same where classes are mixed otherwise in the pool than among the seeds.
 
-    Among the items that f gives one name, the mixture of classes does not matter: each name is
-    tested by itself, and the smallest p-value multiplied by the number of names.
+    Among the items that f gives one name, the mixture of classes does not matter, and the seeds
+    are a random part. Looked at are the top of each name by itself, for an unknown class that hides
+    behind one name, and the tops of all names together, for one that is spread over them; the
+    smaller of the two p-values is doubled.
     """
     names = [c for c in np.unique(pool_named) if (seed_named == c).any()]
-    p = [anything_unknown(pool[pool_named == c], seeds[seed_named == c]) for c in names]
-    return min(1.0, len(p) * min(p)) if p else 1.0
+    if not names:
+        return 1.0
+    parts = [(pool[pool_named == c], seeds[seed_named == c]) for c in names]
+    alone = min(len(parts) * min(anything_unknown(*part) for part in parts), 1.0)
+    return min(1.0, 2 * min(alone, _in_all_tops(parts)))
+
+
+def _in_all_tops(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+    """The p-value of so few seeds in the tops of all parts: a sum of hypergeometric numbers."""
+    p = []
+    for share in SCANNED:
+        n_found, chances = 0, np.ones(1)
+        for pool, seeds in parts:
+            top = ceil(share * (len(pool) + len(seeds)))
+            n_found += _seeds_in_order(pool, seeds)[:top].sum()
+            numbers = np.arange(min(top, len(seeds)) + 1)
+            whole = len(pool) + len(seeds)
+            chances = np.convolve(chances, hypergeom.pmf(numbers, whole, len(seeds), top))
+        p.append(float(chances[: n_found + 1].sum()))
+    return min(1.0, len(p) * min(p))
+
+
+def _seeds_in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """Whether each item is a seed, highest score first.
+
+    Equal scores are in random order: neither pool nor seeds may come first among them.
+    """
+    scores = np.concatenate([pool, seeds])
+    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
+    return order >= len(pool)
 
 
 class Bound(NamedTuple):
