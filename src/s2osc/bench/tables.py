@@ -90,7 +90,8 @@ def _table_of_runs(experiment: Experiment, records: Sequence[Record]) -> Table:
             if len(mine) > 1 or (mine and not by_run):
                 what = method if len(methods) > 1 else "mean"
                 rows.append(_mean_cells(f"{what} of {len(mine)}", mine, experiment))
-    header = ("data", first, *experiment.columns, "paper's F1", "seconds")
+    paper = ("paper's F1",) if _shows_f1(experiment) else ()
+    header = ("data", first, *experiment.columns, *paper, "seconds")
     return Table(header, tuple(map(tuple, rows)))
 
 
@@ -98,8 +99,8 @@ def _run_cells(record: Record, experiment: Experiment) -> list[str]:
     unknown = ", ".join(record["unknown_classes"]) or "nothing"
     classes = f"{', '.join(record['known_classes'])} / {unknown}"
     figures = [_cell([record["metrics"].get(key)]) for key in experiment.columns.values()]
-    paper = _paper_f1(record["dataset"])
-    return [record["dataset"], classes, *figures, paper, f"{record['seconds_total']:.0f}"]
+    paper = _paper_f1(record["dataset"], experiment)
+    return [record["dataset"], classes, *figures, *paper, f"{record['seconds_total']:.0f}"]
 
 
 def _mean_cells(what: str, records: Sequence[Record], experiment: Experiment) -> list[str]:
@@ -111,7 +112,7 @@ def _mean_cells(what: str, records: Sequence[Record], experiment: Experiment) ->
         cells.append(f"**{_cell(values)}**{deviation}" if values else "")
     seconds = np.mean([record["seconds_total"] for record in records])
     dataset = records[0]["dataset"]
-    return [dataset, what, *cells, _paper_f1(dataset), f"{seconds:.0f}"]
+    return [dataset, what, *cells, *_paper_f1(dataset, experiment), f"{seconds:.0f}"]
 
 
 def _cell(values: Sequence[float | None]) -> str:
@@ -124,10 +125,16 @@ def _cell(values: Sequence[float | None]) -> str:
     return f"{mean:.0f}" if is_number else f"{mean:.3f}"
 
 
-def _paper_f1(dataset: str) -> str:
-    """Of the whole data set alone: a row of these tables does not say what a sample is."""
+def _shows_f1(experiment: Experiment) -> bool:
+    return "f1" in experiment.columns.values()
+
+
+def _paper_f1(dataset: str, experiment: Experiment) -> list[str]:
+    """Where ours is shown, and of the whole data set: no row here says what a sample is."""
+    if not _shows_f1(experiment):
+        return []
     figures = PAPER["one"].get(("s2osc", dataset))
-    return f"{figures['f1']:.3f}" if figures else ""
+    return [f"{figures['f1']:.3f}" if figures else ""]
 
 
 def _make_csv(name: str, records: Sequence[Record]) -> str:
