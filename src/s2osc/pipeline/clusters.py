@@ -26,6 +26,7 @@ N_FITTED = 2_000  # items the groups are found with; all others follow their nei
 CUT_SIZES = (40, 80, 160, 400)  # items a cut is measured with: cuts compare at one size only
 USUAL_CUTS = (0.11, 0.085, 0.095, 0.13)  # through one class, for sizes no known class has
 N_VOTES = 5
+LEAST_STABILITY = 0.65  # of a group of its own: this much of it comes back in samples
 FEWEST = 30  # under this many items, one group: no cut can be told from chance
 IMAGE_SIDE = 32  # larger images are averaged down for the grouping
 LONG = 64  # features from which on a vector is compared by its direction
@@ -438,11 +439,16 @@ def _merge(
 def _dissolve_unstable(
     items: np.ndarray, groups: np.ndarray, resampled: list[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Join groups that the samples do not bring back with the group most linked to them."""
-    while groups.max() > 0:
+    """Join groups that the samples do not bring back with the group most linked to them.
+
+    Never to fewer groups than a sample has: two that were joined are brought back by none, and
+    one join would lead to the next.
+    """
+    fewest = min(part.max() + 1 for _, part in resampled)
+    while groups.max() + 1 > fewest:
         stability = _stability(groups, resampled)
         weakest = int(stability.argmin())
-        if stability[weakest] >= 0.5:
+        if stability[weakest] >= LEAST_STABILITY:
             break
         links = _links(_neighbours(items, 15), groups)
         groups = _join(groups, weakest, _most_linked(links, weakest))
