@@ -7,6 +7,7 @@ from s2osc.errors import SettingsError
 from s2osc.pipeline.clusters import (
     ClusterSettings,
     Grouping,
+    _dissolve_unstable,
     describe,
     fit_space,
     group_unknown,
@@ -263,3 +264,21 @@ def test_long_vectors_are_compared_by_direction_and_short_ones_as_they_are():
     np.testing.assert_allclose(place(mean + 3 * (long - mean), mean, scale), placed)
     np.testing.assert_allclose(place(short, mean[:63], scale[:63]), (short - 0.5) / 2)
     assert np.isfinite(place(mean[None], mean, scale)).all()
+
+
+def test_a_group_the_samples_do_not_bring_back_is_dissolved_and_no_other():
+    """Samples cut the third class in two at another place each, and never see a fourth."""
+    rows, classes = blobs(40, 40, 80)
+    groups = np.where(np.arange(160) >= 120, 3, classes)
+    resampled = []
+    for shift in (0, 20):
+        part = classes.copy()
+        part[80 + shift : 100 + shift] = 1  # goes with another group
+        resampled.append((np.arange(160), part))
+    assert _dissolve_unstable(rows, groups, resampled).max() + 1 == 3
+
+
+def test_stable_groups_are_all_kept():
+    rows, classes = blobs(40, 40, 40)
+    resampled = [(np.arange(120), classes), (np.arange(0, 120, 2), classes[::2])]
+    np.testing.assert_array_equal(_dissolve_unstable(rows, classes, resampled), classes)
