@@ -161,6 +161,9 @@ def test_deep_methods_get_the_networks_and_the_budget_of_the_run(name, networks)
         back = {"recipe": method.recipe}
         if hasattr(method, "n_unknown"):
             back["n_unknown"] = method.n_unknown
+        if hasattr(method, "gan") and networks == "tiny":
+            assert adapted.gan.n_steps(100) < 10
+            back |= {"gan": method.gan, "counterfactuals": method.counterfactuals}
         assert replace(adapted, **back) == method
 
 
