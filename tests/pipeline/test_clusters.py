@@ -8,12 +8,9 @@ from s2osc.pipeline.clusters import (
     ClusterSettings,
     Grouping,
     _dissolve_unstable,
-    describe,
-    fit_space,
     group_unknown,
-    place,
-    shrink,
 )
+from s2osc.pipeline.grouping_space import describe, fit_space, place, shrink
 from samples import make_blobs, make_images
 
 QUICK = ClusterSettings(n_resamples=3)

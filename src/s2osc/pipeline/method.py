@@ -11,13 +11,7 @@ from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
 from s2osc.pipeline import audit
-from s2osc.pipeline.clusters import (
-    ClusterSettings,
-    Grouping,
-    GroupingSpace,
-    fit_space,
-    group_unknown,
-)
+from s2osc.pipeline.clusters import ClusterSettings, Grouping, group_unknown
 from s2osc.pipeline.decision import (
     Decision,
     DecisionSettings,
@@ -40,6 +34,7 @@ from s2osc.pipeline.filtering import (
     units,
 )
 from s2osc.pipeline.fusion import ranks, unknown_probability
+from s2osc.pipeline.grouping_space import GroupingSpace, fit_space
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.seeds import SeedSettings, hold_back
 from s2osc.pipeline.student import (
@@ -148,6 +143,19 @@ class S2OSCMethod:
             teacher = train_teacher(
                 training, self.teacher, self.augmentation, seed=seed, device=device
             )
+        return self.solve(teacher, training, pooled, clock, seed=seed, device=device)
+
+    def solve(
+        self,
+        teacher: Teacher,
+        training: Labelled,
+        pooled: Pool,
+        clock: Stopwatch,
+        *,
+        seed: int,
+        device: str,
+    ) -> Solution:
+        """Every step after f: ``training`` is what f has learnt, the seeds what it has not."""
         with clock("filter"):
             sight = teacher.look(pooled.inputs)
             unit = units(sight, self.filtering)
@@ -375,8 +383,12 @@ def plant_seeds(
     stays = np.ones(len(known), bool)
     stays[held] = False
     training = Labelled(known.inputs[stays], known.labels[stays])
-    together = np.concatenate([pool, known.inputs[held]])
-    return training, Pool(together, len(pool), known.labels[held])
+    return training, with_seeds(pool, Labelled(known.inputs[held], known.labels[held]))
+
+
+def with_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
+    """A pool with seeds after it, unlabelled."""
+    return Pool(np.concatenate([pool, seeds.inputs]), len(pool), seeds.labels)
 
 
 def split_scores(scores: np.ndarray, pooled: Pool) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,9 @@ from safetensors.torch import save as save_tensors
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network, NetworkSettings
-from s2osc.pipeline.clusters import Grouping, GroupingSpace
+from s2osc.pipeline.clusters import Grouping
 from s2osc.pipeline.filtering import FilterSettings, Units
+from s2osc.pipeline.grouping_space import GroupingSpace
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
@@ -47,10 +48,9 @@ def save_model(
     backbone: dict[str, Any] | None = None,
 ) -> None:
     """Write the model into ``folder``, which is made where it is not there."""
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in _arrays(model).items()}
+    tensors = as_tensors(_arrays(model))
     for role, network in _networks(model).items():
-        for name, tensor in network.state_dict().items():
-            tensors[f"{role}.{name}"] = tensor.cpu().contiguous()
+        tensors |= network_tensors(role, network)
     weights = save_tensors(tensors)
     description = {
         "format": FORMAT,
@@ -58,7 +58,7 @@ def save_model(
         "kind": "open set" if isinstance(model, OpenSetModel) else "known only",
         "classes": list(classes),
         "backbone": backbone,
-        "networks": {role: _describe(network) for role, network in _networks(model).items()},
+        "networks": {role: describe_network(network) for role, network in _networks(model).items()},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     if isinstance(model, OpenSetModel):
@@ -118,7 +118,19 @@ def _arrays(model: OpenSetModel | KnownOnlyModel) -> dict[str, np.ndarray]:
     return centres | space | {f"groups.{name}": getattr(model.grouping, name) for name in GROUPING}
 
 
-def _describe(network: Network) -> dict[str, Any]:
+def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    """Copies of arrays, which stay as they are."""
+    return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+
+
+def network_tensors(role: str, network: Network) -> dict[str, torch.Tensor]:
+    """The weights of a network by the names ``read_network`` looks for."""
+    state = network.state_dict()
+    return {f"{role}.{name}": tensor.cpu().contiguous() for name, tensor in state.items()}
+
+
+def describe_network(network: Network) -> dict[str, Any]:
+    """Everything ``read_network`` needs beside the weights."""
     return {
         "settings": asdict(network.settings),
         "input_shape": list(network.input_shape),
@@ -172,7 +184,7 @@ def _assemble(
     description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
 ) -> SavedModel:
     teacher = Teacher(
-        _read_network("teacher", description, tensors, device), tensors["teacher_centres"].numpy()
+        read_network("teacher", description, tensors, device), tensors["teacher_centres"].numpy()
     )
     classes = tuple(str(name) for name in description["classes"])
     if not len(classes) == teacher.n_classes == teacher.network.head.out_features:
@@ -196,9 +208,10 @@ def _assemble(
     return SavedModel(model, classes, backbone)
 
 
-def _read_network(
+def read_network(
     role: str, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
 ) -> Network:
+    """The network that ``description["networks"][role]`` tells of, with its weights."""
     said = description["networks"][role]
     sizes: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
@@ -215,7 +228,7 @@ def _read_network(
 def _read_student(
     teacher: Teacher, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
 ) -> Student:
-    network = _read_network("student", description, tensors, device)
+    network = read_network("student", description, tensors, device)
     wanted = {"one": teacher.n_classes + 1, "many": 2}.get(description["unknown"])
     if network.head.out_features != wanted:
         raise ValueError(f"unknown is {description['unknown']!r}, but g has other outputs")
