@@ -100,14 +100,30 @@ class Opened:
     def shape(self, side: int | None = None, **largest: int) -> InputShape:
         """One shape for the items of both; ``side`` and ``largest`` as in ``choose_shape``."""
         if self.known.kind == "vectors":
-            return _shape_of_vectors(self.known, self.pool)
-        return choose_shape(self.headers, side, **largest)
+            _check_widths(self.known, self.pool)
+        return _shape_of([self.known, self.pool], self.headers, side, **largest)
 
     def read(self, shape: InputShape) -> tuple[Items, Items]:
         """All items in that shape."""
+        known = OpenedKnown(self.known, self.headers, self.n_of_class).read(shape)
+        return known, _load(self.pool, shape)
+
+
+@dataclass(frozen=True)
+class OpenedKnown:
+    """Labelled items alone, as ``Opened``."""
+
+    known: Source
+    headers: list[Header]
+    n_of_class: Mapping[str, int]
+
+    def shape(self, side: int | None = None, **largest: int) -> InputShape:
+        return _shape_of([self.known], self.headers, side, **largest)
+
+    def read(self, shape: InputShape) -> Items:
         known = _load(self.known, shape)
         _check_classes(self.known.path, self.n_of_class, known.labels)
-        return known, _load(self.pool, shape)
+        return known
 
 
 def read_known_and_pool(
@@ -135,6 +151,16 @@ def open_known_and_pool(
     known_source, known_headers = _measure(known_source, max_megapixels)
     pool_source, pool_headers = _measure(pool_source, max_megapixels)
     return Opened(known_source, pool_source, known_headers + pool_headers, classes)
+
+
+def open_known(known: Path, *, max_megapixels: float = MAX_MEGAPIXELS) -> OpenedKnown:
+    """Find labelled items, and measure them where they are images."""
+    source = _open_known(Path(known))
+    classes = Counter(source.labels)
+    if source.kind == "vectors":
+        return OpenedKnown(source, [], classes)
+    source, headers = _measure(source, max_megapixels)
+    return OpenedKnown(source, headers, classes)
 
 
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:
@@ -204,14 +230,22 @@ def _skip(source: Source, reasons: Sequence[str]) -> Source:
     return replace(source.keep(readable), skipped=skipped)
 
 
-def _shape_of_vectors(known: Source, pool: Source) -> InputShape:
+def _check_widths(known: Source, pool: Source) -> None:
     if known.n_features != pool.n_features:
         raise DataError(
             f"the pool has {pool.n_features} columns, the known items {known.n_features}; "
             "give vectors made in the same way"
         )
-    note = f"{len(known.names) + len(pool.names):,} vectors of {known.n_features:,} columns"
-    return InputShape("vectors", n_features=known.n_features, note=note)
+
+
+def _shape_of(
+    sources: Sequence[Source], headers: Sequence[Header], side: int | None, **largest: int
+) -> InputShape:
+    if sources[0].kind == "images":
+        return choose_shape(headers, side, **largest)
+    n_features = sources[0].n_features
+    note = f"{sum(len(s.names) for s in sources):,} vectors of {n_features:,} columns"
+    return InputShape("vectors", n_features=n_features, note=note)
 
 
 def _check_classes(path: Path, found: Mapping[str, int], labels: Sequence[str] | None) -> None:

@@ -108,3 +108,14 @@ def triplet_loss(embeddings: Tensor, labels: Tensor, margin: float = 1.0) -> Ten
     nearest = distance.masked_fill(~negative, float("inf")).amin(1)
     has_triplet = positive.any(1) & negative.any(1)
     return torch.where(has_triplet, F.relu(margin + farthest - nearest), torch.zeros_like(farthest))
+
+
+def distil_previous(logits: Tensor, previous_logits: Tensor) -> Tensor:
+    """- sum_c q_c log f_c per item, q = f^(t-1)(x): the distillation of Algorithm 1 (supplement).
+
+    f^t has the classes of f^(t-1) first and new ones after them; both are compared as
+    distributions over the old classes alone, so that new ones are free to grow.
+    """
+    n_old = previous_logits.shape[1]
+    q = previous_logits.detach().softmax(1)
+    return -(q * logits[:, :n_old].log_softmax(1)).sum(1)

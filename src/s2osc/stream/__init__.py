@@ -1,0 +1,1 @@
+"""Streams: classes that keep arriving (I-S2OSC)."""

@@ -1,0 +1,276 @@
+"""OpenStream: a stream in Python, from arrays to arrays."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from s2osc.data.inputs import encode_labels
+from s2osc.errors import DataError, SettingsError
+from s2osc.nets.training import resolve_device
+from s2osc.pipeline.presets import build_method, choose_preset
+from s2osc.pipeline.settings import change
+from s2osc.pipeline.wording import tell
+from s2osc.progress import Stopwatch, shown
+from s2osc.stream.incremental import IncrementalS2OSC
+from s2osc.stream.loop import (
+    QuerySettings,
+    begin_stream,
+    name_groups,
+    names_in_use,
+    open_questions,
+    open_window,
+    take_answers,
+    take_items,
+)
+from s2osc.stream.memory import MemorySettings
+from s2osc.stream.state import StreamState, audit_classes
+from s2osc.stream.store import open_store, read_state
+from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
+
+NUMBERS = "labels_are_numbers"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowAnswer:
+    """What a stream says about a window, and what it would like to be told."""
+
+    labels: np.ndarray  # (n,) a known class, -1 or "unknown", and -2 or "unsure" where asked for
+    groups: np.ndarray  # (n,) group of an unknown item from 0, -1 elsewhere
+    confidence: np.ndarray  # (n,)
+    unknown_score: np.ndarray  # (n,)
+    queries: np.ndarray  # row numbers to ask a person about, the most telling first
+    why: list[str]  # why each of them
+    audit: dict[str, Any] | None  # what the seeds say; None without seeds
+
+
+class OpenStream:
+    """Windows come, classes arrive, labels are asked for, and nothing is forgotten.
+
+    Parameters
+    ----------
+    X, y : labelled items of at least two classes: vectors (N x D) or images (N x H x W [x 3])
+    budget : labels asked for per window
+    queries : "representative", "unknown" or "random": which items are asked about
+    memory : labelled items that are kept, of all classes together
+    self_taught : groups of unknown items become classes at once, and nobody is asked
+    preset, settings, random_state, device, verbose : as in ``S2OSC``
+
+    >>> stream = OpenStream(X, y)                       # doctest: +SKIP
+    >>> answer = stream.classify(window)                # doctest: +SKIP
+    >>> stream.learn(answer.queries, labels)            # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        budget: int = 200,
+        queries: str = "representative",
+        memory: int = 2_000,
+        self_taught: bool = False,
+        preset: str = "auto",
+        settings: Mapping[str, Any] | None = None,
+        random_state: int = 0,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        inputs = check_inputs(np.asarray(X), "X")
+        names, are_numbers = _as_names(y)
+        labels, classes = encode_labels(names)
+        known = Labelled(inputs, labels)
+        _check_classes(classes, labels)
+        where = resolve_device(device)
+        learner = build_learner(
+            choose_preset(preset, where, vectors=inputs.ndim == 2), settings or {}, memory
+        )
+        self._asking = QuerySettings(budget, queries)
+        self._self_taught, self._device, self._verbose = self_taught, where, verbose
+        with self._bars():
+            self._state = begin_stream(
+                *(known, classes, learner),
+                seed=random_state,
+                device=where,
+                facts={NUMBERS: are_numbers},
+            )
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        budget: int = 200,
+        queries: str = "representative",
+        self_taught: bool = False,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> Self:
+        """The stream that was saved in ``folder``, by ``save`` or by ``s2osc stream``."""
+        stream = cls.__new__(cls)
+        stream._asking = QuerySettings(budget, queries)
+        stream._self_taught, stream._verbose = self_taught, verbose
+        stream._device = resolve_device(device)
+        stream._state = read_state(Path(folder), stream._device)
+        return stream
+
+    def save(self, folder: str | Path) -> None:
+        """Write the stream into ``folder``; what was saved there before can be had back by undo."""
+        with open_store(Path(folder), make=True) as store:
+            store.write(self._state, "save")
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes known by now, in the order they arrived."""
+        return [self._shown(name) for name in self._state.class_names]
+
+    @property
+    def history(self) -> tuple[dict[str, Any], ...]:
+        """What every window brought, asked and taught."""
+        return self._state.history
+
+    @property
+    def state(self) -> StreamState:
+        """Everything the stream knows, as values."""
+        return self._state
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Of each class: since when it is known, from how many labels, and how well."""
+        state = self._state
+        audited = audit_classes(state.knowledge, state.class_names)
+        return {
+            known.name: {"since": known.since, "labels": known.n_labels, **audited[known.name]}
+            for known in state.classes
+        }
+
+    def classify(self, window: Any) -> WindowAnswer:
+        """A known class, or unknown and which new group, for every item of the next window."""
+        inputs = check_inputs(np.asarray(window), "the window")
+        names = [str(row) for row in range(len(inputs))]
+        with self._bars():
+            opened = open_window(self._state, inputs, names, self._asking, device=self._device)
+        self._state = opened.state
+        answer, trust = opened.solution.answer, opened.solution.trust
+        told = WindowAnswer(
+            labels=self._named(answer.labels),
+            groups=answer.groups,
+            confidence=answer.confidence,
+            unknown_score=answer.unknown_score,
+            queries=opened.queries.rows,
+            why=opened.queries.why,
+            audit=tell(trust.audit, self._state.class_names) if trust else None,
+        )
+        if self._self_taught and self._state.asked is not None:
+            self._answer(name_groups(self._state.asked, names_in_use(self._state)))
+        return told
+
+    def learn(self, items: Any, labels: Any) -> list[str]:
+        """Take labels in: of rows of the last window, or of items of one's own.
+
+        ``items`` are row numbers of the window that was classified last, of items that were asked
+        about or called unknown, or inputs like those of the window. A label is a class, known or
+        new; "ignore" is for items that are not of interest; None and "" are no answer. Returns what
+        the user should know.
+        """
+        names, _ = _as_names(labels)
+        items = np.asarray(items)
+        if len(items) != len(names):
+            raise DataError(f"{len(items)} items came with {len(names)} labels; give one for each")
+        given = [i for i, name in enumerate(names) if name.strip()]
+        if not given:
+            return ["there is no new answer: nothing was learnt"]
+        if items.ndim == 1 and items.dtype.kind in "iu":
+            return self._learn_rows(items, names)
+        inputs = check_inputs(items, "items")
+        with self._bars():
+            learnt = take_items(
+                self._state,
+                inputs[given],
+                [names[i] for i in given],
+                [],
+                device=self._device,
+                clock=Stopwatch(),
+            )
+        self._state = learnt.state
+        return learnt.notes
+
+    def _learn_rows(self, rows: np.ndarray, names: Sequence[str]) -> list[str]:
+        may_answer = set(open_questions(self._state).names)
+        said: dict[str, str] = {}
+        for row, name in zip(rows.tolist(), names, strict=True):
+            if str(row) not in may_answer:
+                raise DataError(
+                    f"row {row} of the last window was neither asked about nor called unknown; "
+                    "give the item itself in place of its row"
+                )
+            if said.setdefault(str(row), name) != name:
+                raise DataError(
+                    f"row {row} is labelled both {said[str(row)]!r} and {name!r}; give one label"
+                )
+        return self._answer(said)
+
+    def _answer(self, said: Mapping[str, str]) -> list[str]:
+        with self._bars():
+            learnt = take_answers(self._state, said, device=self._device, seconds_of=Stopwatch())
+        self._state = learnt.state
+        return learnt.notes
+
+    def _named(self, labels: np.ndarray) -> np.ndarray:
+        marks = (UNSURE, UNKNOWN) if self._numbers else ("unsure", "unknown")
+        names = np.array([*self.classes, *marks], dtype=None if self._numbers else object)
+        return names[labels]
+
+    @property
+    def _numbers(self) -> bool:
+        """Whether classes are numbers; a name among the answers makes names of all."""
+        facts, names = self._state.facts, self._state.class_names
+        return bool(facts.get(NUMBERS)) and all(_is_number(name) for name in names)
+
+    def _shown(self, name: str) -> Any:
+        return int(name) if self._numbers else name
+
+    def _bars(self) -> Any:
+        return shown() if self._verbose else nullcontext()
+
+
+def build_learner(preset: str, settings: Mapping[str, Any], memory: int) -> IncrementalS2OSC:
+    """The learner of a preset: ``update.`` and ``memory.`` name its own settings."""
+    own = {n: v for n, v in settings.items() if n.split(".")[0] in ("update", "memory")}
+    method = build_method(preset, {n: v for n, v in settings.items() if n not in own})
+    learner = IncrementalS2OSC(method, memory=MemorySettings(size=memory))
+    return change(learner, own)
+
+
+def _as_names(y: Any) -> tuple[list[str], bool]:
+    """Labels as text, missing ones as "", and whether all are whole numbers."""
+    cells = np.asarray(y, dtype=object).ravel().tolist()
+    names = ["" if _is_missing(cell) else str(cell) for cell in cells]
+    return names, all(isinstance(cell, int | np.integer) for cell in cells)
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and np.isnan(cell))
+
+
+def _is_number(name: str) -> bool:
+    return re.fullmatch("0|-?[1-9][0-9]*", name) is not None
+
+
+def _check_classes(classes: Sequence[str], labels: np.ndarray) -> None:
+    if "" in classes:
+        raise DataError("some items have no label; label all items a stream begins with")
+    if len(classes) < 2:
+        raise DataError(f"y holds {len(classes)} class; label items of at least two classes")
+    sizes = np.bincount(labels)
+    if sizes.min() < 2:
+        raise DataError(
+            f"class {classes[int(sizes.argmin())]!r} has one labelled item; give two of each"
+        )
+    if taken := {"unknown", "unsure", "ignore", "-1", "-2"} & set(classes):
+        raise SettingsError(
+            f"a class is called {sorted(taken)[0]!r}, which has a meaning of its own; rename it"
+        )

@@ -1,0 +1,167 @@
+"""Which items of a window a person is asked about, within a budget.
+
+representative   typical items of each group first, then diverse ones near the border (ours)
+unknown          items called unknown, in random order (the paper's)
+random           any item of the window
+"""
+
+from collections.abc import Callable
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from s2osc.errors import SettingsError
+from s2osc.seeding import rng
+from s2osc.stream.memory import herd, normalised
+from s2osc.types import UNKNOWN, Predictions
+
+TYPICAL = 0.7
+"""Share of the budget for typical items of groups, the rest being for the border. What groups are
+too small for is not spent: a window with nothing unknown in it costs a person little."""
+BORDER = 4
+"""The most uncertain items, this many times as many as are asked, are where diverse ones are."""
+
+
+class Queries(NamedTuple):
+    """Row numbers of a window, the most telling first, and why each is asked about."""
+
+    rows: np.ndarray
+    why: list[str]
+
+
+class Choice(NamedTuple):
+    """What a strategy chooses from."""
+
+    answer: Predictions
+    embeddings: np.ndarray  # (n, d)
+    groups: np.ndarray  # (n,) -1 where an item is called known
+    may_ask: np.ndarray  # (n,) bool
+    random: np.random.Generator
+
+    @property
+    def called_unknown(self) -> np.ndarray:
+        return np.flatnonzero((self.answer.labels == UNKNOWN) & self.may_ask)
+
+
+def choose_queries(
+    strategy: str,
+    answer: Predictions,
+    embeddings: np.ndarray,
+    budget: int,
+    *,
+    groups: np.ndarray | None = None,
+    may_ask: np.ndarray | None = None,
+    seed: int,
+) -> Queries:
+    """At most ``budget`` items of a window; without groups, those called unknown are one."""
+    check_asking(strategy, budget)
+    n = len(answer.labels)
+    if groups is None:
+        groups = np.where(answer.labels == UNKNOWN, 0, -1)
+    if may_ask is None:
+        may_ask = np.ones(n, bool)
+    choice = Choice(answer, embeddings, groups, may_ask, rng(seed, "queries"))
+    return STRATEGIES[strategy](choice, budget)
+
+
+def check_asking(strategy: str, budget: int) -> None:
+    """Refuse what cannot be asked for."""
+    if strategy not in STRATEGIES:
+        raise SettingsError(f"the strategy is {strategy!r}; give {' or '.join(STRATEGIES)}")
+    if budget < 0:
+        raise SettingsError(f"the budget is {budget}; give a number of labels from 0")
+
+
+def ask_representatives(choice: Choice, budget: int) -> Queries:
+    """Groups in turn, each by the items that describe it best; then the border."""
+    n_typical = ceil(TYPICAL * budget)
+    typical = in_turn([typical_of(choice, g, n_typical) for g in _groups(choice)])[:n_typical]
+    why = [f"typical of group {choice.groups[row]}" for row in typical]
+    border = near_border(choice, budget - n_typical, leave_out=typical)
+    return Queries(
+        np.concatenate([typical, border]).astype(int),
+        [*why, *("between known and unknown" for _ in border)],
+    )
+
+
+def ask_unknown(choice: Choice, budget: int) -> Queries:
+    rows = choice.random.permutation(choice.called_unknown)[:budget]
+    return Queries(rows, ["called unknown"] * len(rows))
+
+
+def ask_anything(choice: Choice, budget: int) -> Queries:
+    rows = choice.random.permutation(np.flatnonzero(choice.may_ask))[:budget]
+    return Queries(rows, ["drawn at random"] * len(rows))
+
+
+STRATEGIES: dict[str, Callable[[Choice, int], Queries]] = {
+    "representative": ask_representatives,
+    "unknown": ask_unknown,
+    "random": ask_anything,
+}
+
+
+def _groups(choice: Choice) -> list[int]:
+    return np.unique(choice.groups[choice.called_unknown]).tolist()
+
+
+def typical_of(choice: Choice, group: int, n: int) -> np.ndarray:
+    """Rows of a group in the order of herding: any first few have the mean of all."""
+    rows = choice.called_unknown
+    rows = rows[choice.groups[rows] == group]
+    return rows[herd(normalised(choice.embeddings[rows]), n)]
+
+
+def in_turn(lists: list[np.ndarray]) -> np.ndarray:
+    """The first of each list, the second of each, and so on.
+
+    >>> in_turn([np.array([1, 2, 3]), np.array([7])]).tolist()
+    [1, 7, 2, 3]
+    """
+    longest = max(map(len, lists), default=0)
+    return np.array([rows[i] for i in range(longest) for rows in lists if i < len(rows)], int)
+
+
+def near_border(choice: Choice, n: int, *, leave_out: np.ndarray) -> np.ndarray:
+    """Items that were nearly called otherwise, as far from each other as can be."""
+    doubt = uncertainty(choice.answer)
+    free = choice.may_ask.copy()
+    free[leave_out] = False
+    rows = np.flatnonzero(free)
+    candidates = rows[np.argsort(-doubt[rows], kind="stable")[: BORDER * n]]
+    return candidates[spread_out(choice.embeddings[candidates], n)]
+
+
+def uncertainty(answer: Predictions) -> np.ndarray:
+    """(n,) 0 and below, the higher the nearer an item's rank is to where known becomes unknown.
+
+    Ranks rather than scores, since every method has a scale of its own.
+
+    >>> from s2osc.types import Predictions
+    >>> labels, score = np.array([0, 0, -1, -1]), np.array([0.1, 0.3, 0.4, 0.9])
+    >>> uncertainty(Predictions(labels, score, np.ones(4))).tolist()
+    [-1.5, -0.5, -0.5, -1.5]
+    """
+    ranks = np.empty(len(answer.labels))
+    ranks[np.argsort(answer.unknown_score, kind="stable")] = np.arange(len(ranks))
+    return -np.abs(ranks - (np.sum(answer.labels != UNKNOWN) - 0.5))
+
+
+def spread_out(features: np.ndarray, n: int) -> np.ndarray:
+    """Row numbers of ``n`` items, each the farthest from those chosen before; row 0 is first.
+
+    >>> spread_out(np.array([[0.0], [1.0], [9.0], [5.0]]), 3).tolist()
+    [0, 2, 3]
+    """
+    n = min(n, len(features))
+    if n == 0:
+        return np.empty(0, int)
+    chosen = [0]
+    nearest = np.linalg.norm(features - features[0], axis=1)
+    while len(chosen) < n:
+        nearest[chosen[-1]] = -np.inf
+        chosen.append(int(nearest.argmax()))
+        away = np.linalg.norm(features - features[chosen[-1]], axis=1)
+        nearest = np.minimum(nearest, away)
+    return np.array(chosen)

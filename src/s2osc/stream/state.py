@@ -1,0 +1,100 @@
+"""Everything a stream is between two steps, as values: nothing here is ever changed in place."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from s2osc.pipeline import audit
+from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
+from s2osc.types import Labelled
+
+
+@dataclass(frozen=True)
+class KnownClass:
+    """A class the model knows."""
+
+    name: str
+    since: int  # the window after which it joined; 0: known from the beginning
+    n_labels: int  # items of it that came with a label so far
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The window whose questions are open: what may be answered, and what has been."""
+
+    names: tuple[str, ...]  # items asked about, and all others that are in a group
+    inputs: np.ndarray  # (m, ...)
+    groups: np.ndarray  # (m,) -1: in none
+    suggested: np.ndarray  # (m,) the known class the model would give, UNKNOWN: none
+    why: tuple[str, ...]  # "" where an item is not asked about, only its group
+    answers: tuple[str, ...]  # "" where there is none yet
+
+    @property
+    def n_asked(self) -> int:
+        return sum(1 for why in self.why if why)
+
+    def group_sizes(self) -> dict[int, int]:
+        """Items of each group."""
+        sizes = np.bincount(self.groups[self.groups >= 0])
+        return {group: int(n) for group, n in enumerate(sizes) if n}
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Labelled items of classes that have too few of them to be learnt yet."""
+
+    inputs: np.ndarray  # (n, ...)
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """What a stream knows, has seen and has asked."""
+
+    learner: IncrementalS2OSC
+    knowledge: Knowledge
+    classes: tuple[KnownClass, ...]
+    seed: int
+    waiting: Waiting
+    ignored: np.ndarray  # (n, ...) items a person is not interested in
+    history: tuple[dict[str, Any], ...] = ()  # one entry per window, plain values
+    asked: Asked | None = None
+    facts: dict[str, Any] = field(default_factory=dict)  # of whoever feeds it: shape, backbone
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return tuple(known.name for known in self.classes)
+
+    @property
+    def n_windows(self) -> int:
+        return len(self.history)
+
+    @property
+    def item_shape(self) -> tuple[int, ...]:
+        """Of an item as it comes: views of stacked vectors among it."""
+        return self.knowledge.memory.exemplars.inputs.shape[1:]
+
+
+def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """How well f knows each class, by seeds it has never learnt from, with an exact interval.
+
+    A class without seeds is told with ``n`` 0 and no figures.
+    """
+    seeds: Labelled = knowledge.memory.seeds
+    said = knowledge.name_known(seeds.inputs) if len(seeds) else np.empty(0, int)
+    found = {}
+    for c, name in enumerate(names):
+        mine = seeds.labels == c
+        n, right = int(mine.sum()), int(np.sum(said[mine] == c))
+        found[name] = {"n": n, **(_interval(right, n) if n else {})}
+    return found
+
+
+def _interval(right: int, n: int) -> dict[str, float]:
+    told = audit.exact_interval(right, n, ENDLESS)
+    return {key: round(float(value), 4) for key, value in told._asdict().items()}
+
+
+ENDLESS = 1_000_000
+"""Items the interval is about: all those still to come."""
