@@ -14,6 +14,7 @@ from s2osc.baselines.cpe import (
     assign,
     class_radius,
     distance_cross_entropy,
+    extend,
     no_prototypes,
     pairwise_loss,
     prune,
@@ -227,3 +228,52 @@ def test_stacked_views_are_told_apart():
 def test_settings_that_make_no_sense_are_refused(setting):
     with pytest.raises(SettingsError, match=next(iter(setting))):
         CPE(**setting)
+
+
+# Streams
+
+
+def test_a_model_that_learns_on_knows_the_new_class_and_the_old_ones():
+    old = KNOWN.labels < 2
+    model = OWN.fit(Labelled(KNOWN.inputs[old], KNOWN.labels[old]), POOL, seed=0)
+    extended = extend(model, KNOWN, OWN, seed=1)
+    is_known = TRUTH != UNKNOWN
+    said = extended.predict(POOL[is_known]).nearest
+    assert np.mean(said == TRUTH[is_known]) > 0.9
+    assert set(extended.labels) == {0, 1, 2}
+    assert len(extended.mean) == len(extended.deviation) == 3
+
+
+def test_learning_on_starts_from_the_network_and_leaves_it_as_it_was():
+    model = OWN.fit(KNOWN, POOL, seed=0)
+    before = {name: tensor.clone() for name, tensor in model.network.state_dict().items()}
+    score = model.predict(POOL).unknown_score
+    teacher = RECIPE.teacher
+    still = replace(teacher, training=replace(teacher.training, learning_rate=1e-9))
+    extended = extend(model, KNOWN, replace(OWN, recipe=replace(RECIPE, teacher=still)), seed=0)
+    for name, tensor in extended.network.named_parameters():
+        torch.testing.assert_close(tensor.detach(), before[name], atol=1e-4, rtol=1e-4)
+    for name, tensor in model.network.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    np.testing.assert_array_equal(model.predict(POOL).unknown_score, score)
+
+
+def test_a_wider_head_has_the_old_outputs_first():
+    old = KNOWN.labels < 2
+    model = OWN.fit(Labelled(KNOWN.inputs[old], KNOWN.labels[old]), POOL, seed=0)
+    teacher = RECIPE.teacher
+    still = replace(teacher, training=replace(teacher.training, learning_rate=1e-9))
+    wider = extend(model, KNOWN, replace(OWN, recipe=replace(RECIPE, teacher=still)), seed=1)
+    assert wider.network.head.out_features == 3
+    torch.testing.assert_close(
+        wider.network.head.weight[:2].detach(), model.network.head.weight.detach()
+    )
+
+
+def test_the_threshold_of_held_out_items_follows_the_model():
+    model = RECALL.fit(KNOWN, POOL, seed=0)
+    extended = extend(model, KNOWN, RECALL, seed=1)
+    held_out = hold_out(KNOWN, RECIPE.held_out, seed=1).held_out
+    scores = extended.predict(held_out.inputs).unknown_score
+    assert np.mean(scores <= extended.threshold) >= RECALL.known_recall
+    assert extended.threshold in scores

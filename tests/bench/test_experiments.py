@@ -14,6 +14,7 @@ from s2osc.bench.methods import METHODS
 from s2osc.bench.pools import POOLS, SMALL
 from s2osc.bench.records import check_same_settings, read_record, record_path
 from s2osc.bench.runner import prepare
+from s2osc.bench.stream_experiments import STREAMS
 from s2osc.data.datasets import DATASETS, Dataset
 from s2osc.data.splits import split_dataset
 from s2osc.nets.backbones import EFFICIENTNET
@@ -22,6 +23,7 @@ from s2osc.pipeline.presets import FAST, HEADS, PLAIN
 from s2osc.pipeline.settings import flatten
 from s2osc.types import UNKNOWN
 
+OF_POOLS = COMPARISONS | POOLS
 RECORDS = sorted((Path(__file__).parents[2] / "results").glob("*/*.json"))
 
 
@@ -31,7 +33,7 @@ def different(method: S2OSCMethod, other: S2OSCMethod) -> dict[str, object]:
     return {key: value for key, value in flatten(method).items() if value != before[key]}
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", OF_POOLS)
 def test_an_experiment_shows_figures_that_runs_have(name, seeded):
     columns = EXPERIMENTS[name].columns
     assert columns
@@ -41,16 +43,16 @@ def test_an_experiment_shows_figures_that_runs_have(name, seeded):
     assert len(set(columns.values())) == len(columns)
 
 
-def test_comparisons_and_pools_are_all_there_is():
-    assert EXPERIMENTS == COMPARISONS | POOLS
-    assert len(EXPERIMENTS) == len(COMPARISONS) + len(POOLS)
+def test_comparisons_pools_and_streams_are_all_there_is():
+    assert EXPERIMENTS == COMPARISONS | POOLS | STREAMS
+    assert len(EXPERIMENTS) == len(COMPARISONS) + len(POOLS) + len(STREAMS)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_compares_methods_that_differ_and_have_records_of_their_own(name):
     methods = EXPERIMENTS[name].methods
     assert methods
-    assert name in COMPARISONS or all(isinstance(it, S2OSCMethod) for it in methods.values())
+    assert name not in POOLS or all(isinstance(it, S2OSCMethod) for it in methods.values())
     assert len(set(methods.values())) == len(methods)
     files = {chosen.replace(" ", "_") for chosen in methods}
     assert len(files) == len(methods)
@@ -189,7 +191,7 @@ def test_ours_without_one_part_lacks_that_part_alone():
 
 
 def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
-    shown = {name for name, experiment in EXPERIMENTS.items() if experiment.shows_groups}
+    shown = {name for name, experiment in OF_POOLS.items() if experiment.shows_groups}
     seeded = {"rare", "shirt", "t-shirt", "five", "features", "improvements"}
     assert shown == COMPARISONS.keys() | seeded
 

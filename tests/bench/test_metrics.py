@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from s2osc.bench.metrics import (
     Interval,
     auroc,
+    average_accuracies,
+    chaudhry_forgetting,
     evaluate,
     evaluate_groups,
     evaluate_paper_mode,
     f_out,
     f_out_of_all_unknown,
+    forgetting,
     fpr95,
     interval_over,
     macro_f1,
@@ -354,3 +357,30 @@ def test_the_interval_over_partitions_is_that_of_student():
 
 def test_one_partition_has_neither_interval_nor_deviation():
     assert interval_over([0.25]) == Interval(0.25, None, None, 1)
+
+
+# Streams
+
+STAGES = [[0.9], [0.8, 0.9], [0.7, 0.8, 0.9]]
+
+
+def test_forgetting_by_hand():
+    assert average_accuracies(STAGES) == pytest.approx([0.9, 0.85, 0.8])
+    assert forgetting(STAGES, 0.95) == pytest.approx((0.95 - 0.85) / 0.95)
+    assert chaudhry_forgetting(STAGES) == pytest.approx(((0.9 - 0.7) + (0.9 - 0.8)) / 2)
+
+
+def test_a_learner_as_good_as_the_one_of_all_data_forgets_nothing():
+    assert forgetting([[0.9], [0.9, 0.9]], 0.9) == pytest.approx(0)
+    assert chaudhry_forgetting([[0.9], [0.9, 0.1]]) == pytest.approx(0)
+
+
+def test_what_grows_better_is_forgetting_below_nothing():
+    assert forgetting([[0.9], [0.9, 0.9]], 0.8) < 0
+    assert chaudhry_forgetting([[0.5], [0.9, 0.9]]) == pytest.approx(-0.4)
+
+
+def test_a_stage_without_new_classes_counts_like_any_other():
+    stages = [[0.9], [0.6], [0.8, 0.5]]
+    assert average_accuracies(stages) == pytest.approx([0.9, 0.6, 0.65])
+    assert chaudhry_forgetting(stages) == pytest.approx(0.1)

@@ -108,6 +108,14 @@ def test_the_paper_s_form_of_our_method_stands_beside_the_paper_s_figure():
     assert paper_figure("one", "s2osc-paper", "mnist", "f1") == 0.985
 
 
+def test_both_forms_of_ours_stand_beside_the_incremental_method_in_streams():
+    for name in ("s2osc", "s2osc-paper"):
+        assert paper_figure("stream", name, "fashion_mnist", "accuracy") == 0.818
+        assert paper_figure("stream_several", name, "cifar10-features", "forgetting") == 0.305
+    assert paper_figure("stream", "s2osc-k300", "fashion_mnist", "accuracy") is None
+    assert paper_figure("one", "i-s2osc", "fashion_mnist", "accuracy") is None
+
+
 def test_ablations_are_of_the_table_with_one_unknown_class():
     for dataset in THREE_SETS:
         for metric in ("accuracy", "f1"):

@@ -215,21 +215,52 @@ class CPE:
         """Train network and prototypes on the labelled items; the pool is not looked at."""
         training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
         recogniser = train_prototypes(training, self, seed=seed, device=device)
-        if self.rule == "own":
-            return recogniser
-        threshold = threshold_at(
-            recogniser.predict(held_out.inputs).unknown_score, self.known_recall
-        )
-        return replace(recogniser, threshold=threshold)
+        return _with_threshold(recogniser, held_out, self)
+
+
+def extend(
+    model: "PrototypeRecogniser", known: Labelled, method: CPE, *, seed: int, device: str = "cpu"
+) -> "PrototypeRecogniser":
+    """The model after it has learnt on from these items; new classes take the next numbers.
+
+    Network, prototypes and radius go on from where they were, and the head is widened. ``known``
+    holds items of every class, remembered ones of those that the model knows already.
+    """
+    training, held_out = hold_out(known, method.recipe.held_out, seed=seed)
+    extended = train_prototypes(training, method, seed=seed, device=device, start=model)
+    return _with_threshold(extended, held_out, method)
+
+
+def _with_threshold(
+    recogniser: "PrototypeRecogniser", held_out: Labelled, method: CPE
+) -> "PrototypeRecogniser":
+    if method.rule == "own":
+        return recogniser
+    scores = recogniser.predict(held_out.inputs).unknown_score
+    return replace(recogniser, threshold=threshold_at(scores, method.known_recall))
 
 
 class _Growth:
     """Prototypes and radius while the network learns, and the loss they make."""
 
-    def __init__(self, network: Network, method: CPE, device: str) -> None:
+    def __init__(
+        self,
+        network: Network,
+        method: CPE,
+        device: str,
+        start: "PrototypeRecogniser | None" = None,
+    ) -> None:
         self.network, self.method = network, method
-        self.radius = method.radius
-        self.prototypes = no_prototypes(network.head.in_features, device)
+        self.radius = method.radius if start is None else start.radius
+        self.prototypes = (
+            no_prototypes(network.head.in_features, device)
+            if start is None
+            else Prototypes(
+                torch.from_numpy(start.vectors).to(device),
+                torch.from_numpy(start.labels).to(device),
+                torch.from_numpy(start.weights).to(device),
+            )
+        )
         self.seen: list[tuple[Tensor, Tensor]] = []  # z and labels of the epoch
 
     def loss(self, z: Tensor, labels: Tensor) -> Tensor:
@@ -257,19 +288,43 @@ class _Growth:
         self.seen.clear()
 
 
+def _network(training: Labelled, method: CPE, start: "PrototypeRecogniser | None") -> Network:
+    """A new network, or that of a model with outputs for more classes."""
+    settings = method.recipe.teacher.network
+    network = Network(settings, item_shape(training.inputs), training.n_classes)
+    if start is None:
+        network.fit_normalisation(training.inputs)
+        return network
+    old = start.network.state_dict()
+    new = network.state_dict()
+    for name, tensor in old.items():
+        if name.startswith("head."):
+            new[name][: len(tensor)] = tensor
+        else:
+            new[name] = tensor
+    network.load_state_dict(new)
+    return network
+
+
 def train_prototypes(
-    training: Labelled, method: CPE, *, seed: int, device: str
+    training: Labelled,
+    method: CPE,
+    *,
+    seed: int,
+    device: str,
+    start: "PrototypeRecogniser | None" = None,
 ) -> "PrototypeRecogniser":
-    """Minimise L, place the prototypes, and learn how far items of each class lie from them."""
+    """Minimise L, place the prototypes, and learn how far items of each class lie from them.
+
+    From ``start``, network and prototypes go on from where they were.
+    """
     recipe = method.recipe
     with torch_seed(seed, "CPE"):
-        network = Network(recipe.teacher.network, item_shape(training.inputs), training.n_classes)
-    network.fit_normalisation(training.inputs)
-    network.to(device)
+        network = _network(training, method, start).to(device)
     labels = torch.from_numpy(training.labels.astype(np.int64)).to(device)
     generator = torch.Generator(device).manual_seed(derive(seed, "CPE views"))
     views = Views(network, "weak", recipe.augmentation, generator)
-    growth = _Growth(network, method, device)
+    growth = _Growth(network, method, device, start)
     settings = recipe.teacher.training
     n_steps = settings.n_steps(len(training))
     # At least two epochs, whatever the settings: the first only measures r.

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
+from typing import Protocol as Contract
 
 from s2osc.data.splits import Protocol
+from s2osc.data.streams import StreamProtocol
 from s2osc.errors import SettingsError
-from s2osc.types import Method
 
 MAIN = {
     "f on known": "teacher_known_accuracy",
@@ -16,6 +17,16 @@ MAIN = {
     "F_out": "f_out",
     "all unknown": "f_out_all_unknown",
 }
+
+
+class Scale(Contract):
+    """How much of the data is used, and which presets give the networks."""
+
+    @property
+    def images(self) -> str: ...
+    @property
+    def vectors(self) -> str: ...
+    def apply(self, protocol: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -50,27 +61,32 @@ SIZES = {
 ``smoke``: a minute, to see that everything runs; its figures mean nothing."""
 
 
+Layout = Literal["rows", "matrix", "stream", "windows"]
+"""A row per run; methods against data sets, of pools or of streams; windows of a stream."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A protocol, the methods that run under it, and the figures its table shows."""
 
     title: str
-    protocol: Protocol
-    methods: Mapping[str, Method]
+    protocol: Protocol | StreamProtocol
+    methods: Mapping[str, Any]  # methods, or learners with their questions
     columns: Mapping[str, str] = field(default_factory=lambda: MAIN)
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
     backbone: str | None = None  # photos go through it, and the method sees features
-    layout: Literal["rows", "matrix"] = "rows"  # a row per run, or methods against data sets
+    layout: Layout = "rows"
     table: str | None = None  # of the paper, whose figures stand beside ours
-    sizes: Mapping[str, Size] = field(default_factory=dict)  # empty: its protocol is its size
+    sizes: Mapping[str, Scale] = field(default_factory=dict)  # empty: its protocol is its size
     pictures: tuple[str, ...] = ()  # what is drawn of each run and kept in its record
     keeps_networks: bool = True  # f is trained once for all methods; False: each trains its own
+    records: str | None = None  # the experiment whose records it shows; None: its own
 
     @property
     def shows_groups(self) -> bool:
-        return self.layout == "matrix" or "n_groups" in self.columns.values()
+        return self.layout != "rows" or "n_groups" in self.columns.values()
 
-    def sized(self, size: str | None) -> tuple[str | None, Protocol]:
+    def sized(self, size: str | None) -> tuple[str | None, Protocol | StreamProtocol]:
         """The size by name and the protocol it gives; ``None`` is the size for a CPU."""
         if not self.sizes:
             if size is not None:

@@ -3,9 +3,10 @@
 from s2osc.bench.comparisons import COMPARISONS
 from s2osc.bench.experiment import Experiment
 from s2osc.bench.pools import POOLS
+from s2osc.bench.stream_experiments import STREAMS
 from s2osc.errors import SettingsError
 
-EXPERIMENTS: dict[str, Experiment] = {**COMPARISONS, **POOLS}
+EXPERIMENTS: dict[str, Experiment] = {**COMPARISONS, **POOLS, **STREAMS}
 
 TOGETHER = {"several": ("several-3", "several-5")}
 """Names that stand for more than one experiment."""

@@ -34,6 +34,7 @@ from s2osc.bench.drawing import (
 )
 from s2osc.bench.embeddings import draw_counterfactuals, draw_embeddings, draw_gallery
 from s2osc.bench.ranking import draw_ranking
+from s2osc.bench.stream_figures import STREAM_FIGURES
 from s2osc.errors import DataError, S2OSCWarning
 
 __all__ = [
@@ -291,5 +292,6 @@ FIGURES: dict[str, dict[str, Drawing]] = {
     "embeddings": {"embeddings": draw_embeddings},
     "case-study": {"gallery": draw_gallery, "counterfactuals": draw_counterfactuals},
     "runtime": {"runtime": draw_runtime},
+    **STREAM_FIGURES,
 }
 """By experiment: its figures by name."""

@@ -12,7 +12,7 @@ def make_listing(results: Path) -> Table:
     """A row per experiment and size: data sets, methods, records, failed runs, what has none."""
     table = Table("experiment", "size", "data", "methods", "records", "failed", "without a record")
     for name, experiment in EXPERIMENTS.items():
-        records = read_records(results, name)
+        records = read_records(results, experiment.records or name)
         sizes = sorted({str(record.get("size") or "") for record in records}) or [""]
         for size in sizes:
             mine = [record for record in records if str(record.get("size") or "") == size]

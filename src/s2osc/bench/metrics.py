@@ -285,6 +285,44 @@ def evaluate_paper_mode(
     return _rounded(figures) | evaluate_groups(truth_classes, ~is_known, groups)
 
 
+# Streams. ``accuracies`` has a row per stage: the accuracy on the classes of each arrival so far
+
+
+def average_accuracies(accuracies: Sequence[Sequence[float]]) -> list[float]:
+    """A_k, the mean of acc_{k,j} over arrivals j, of each stage k.
+
+    >>> [round(a, 4) for a in average_accuracies([[0.9], [0.8, 0.9], [0.7, 0.8, 0.9]])]
+    [0.9, 0.85, 0.8]
+    """
+    return [float(np.mean(row)) for row in accuracies]
+
+
+def forgetting(accuracies: Sequence[Sequence[float]], joint_accuracy: float) -> float:
+    """(A* - mean_k A_k) / A*, the supplement's; A* is the accuracy of one model of all data.
+
+    It counts what was never learnt with what was forgotten, and is negative for a learner that is
+    better than A*.
+
+    >>> round(forgetting([[0.9], [0.8, 0.9], [0.7, 0.8, 0.9]], 0.95), 4)
+    0.1053
+    """
+    mean = float(np.mean(average_accuracies(accuracies)))
+    return (joint_accuracy - mean) / joint_accuracy
+
+
+def chaudhry_forgetting(accuracies: Sequence[Sequence[float]]) -> float:
+    """What the last stage has lost against the best one before, mean over earlier arrivals.
+
+    F_k = mean_{j<k} (max_{l<k} acc_{l,j} - acc_{k,j}), from -1 to 1.
+
+    >>> round(chaudhry_forgetting([[0.9], [0.8, 0.9], [0.7, 0.8, 0.9]]), 4)
+    0.15
+    """
+    *before, last = accuracies
+    lost = [max(row[j] for row in before if len(row) > j) - last[j] for j in range(len(before[-1]))]
+    return float(np.mean(lost))
+
+
 # Over partitions
 
 

@@ -242,8 +242,12 @@ def paper_figure(table: str | None, method: str, dataset: str, metric: str) -> f
 
     >>> paper_figure("one", "s2osc", "cifar10-features", "f1")
     0.854
+    >>> paper_figure("stream", "s2osc", "mnist", "forgetting")
+    0.037
     >>> paper_figure("three", "s2osc", "mnist", "accuracy")
     """
     whole = dataset.removesuffix("-features").removesuffix("_sample")
     name = method.removesuffix("-paper")
+    if name == "s2osc" and (table or "").startswith("stream"):
+        name = "i-s2osc"
     return PAPER.get(table or "", {}).get((name, whole), {}).get(metric)

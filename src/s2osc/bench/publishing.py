@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from s2osc.bench.experiments import EXPERIMENTS
 from s2osc.bench.figures import figures_for, save
 from s2osc.bench.records import read_records
 from s2osc.bench.tables import write_report
@@ -13,7 +14,8 @@ def publish(results: Path, names: Sequence[str], out: Path) -> list[Path]:
     paths = []
     for name in names:
         paths += write_report(results, name, out / name)
-        right = [record for record in read_records(results, name) if not record.get("error")]
+        records = read_records(results, EXPERIMENTS[name].records or name)
+        right = [record for record in records if not record.get("error")]
         for what, figure in figures_for(name, right).items():
             paths += save(figure, out / name / what)
     return paths

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.data.splits import Protocol
+from s2osc.data.streams import StreamProtocol
 from s2osc.errors import DataError
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import PLAIN
 from s2osc.pipeline.settings import flatten
-from s2osc.types import Method
 
 DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""
@@ -62,7 +62,11 @@ def is_done(path: Path) -> bool:
 
 
 def check_same_settings(
-    path: Path, method: Method, protocol: Protocol | None = None, *, shows_groups: bool = True
+    path: Path,
+    method: Any,
+    protocol: Protocol | StreamProtocol | None = None,
+    *,
+    shows_groups: bool = True,
 ) -> None:
     """Refuse to mix records of different settings, or of different pools, in one table.
 
@@ -83,8 +87,9 @@ def check_same_settings(
         different = [key for key in different if not key.startswith("clusters.")]
     pools = record.get("protocol")
     if protocol is not None and pools is not None:
-        wanted = _as_json(asdict(Protocol())) | _as_json(asdict(protocol))
-        pools = _as_json(asdict(Protocol())) | pools
+        defaults = _as_json(asdict(type(protocol)()))
+        wanted = defaults | _as_json(asdict(protocol))
+        pools = defaults | pools
         different += [f"protocol.{key}" for key in wanted if pools.get(key) != wanted[key]]
     if different:
         raise DataError(

@@ -20,7 +20,7 @@ from s2osc.bench.experiment import Experiment
 from s2osc.bench.experiments import experiments_named
 from s2osc.bench.judging import judge
 from s2osc.bench.live import Board
-from s2osc.bench.methods import DETECTORS, adapt, choose_methods
+from s2osc.bench.methods import DETECTORS, NETWORKS, adapt, choose_methods
 from s2osc.bench.pictures import pictures_of
 from s2osc.bench.records import (
     check_same_settings,
@@ -30,8 +30,17 @@ from s2osc.bench.records import (
     record_path,
     write_record,
 )
+from s2osc.bench.stream_experiments import adapt_stream
+from s2osc.bench.stream_runs import (
+    check_test_items,
+    describe_stream,
+    follow,
+    joint_accuracy,
+    stream_through_backbone,
+)
 from s2osc.data.datasets import Dataset, load_dataset
 from s2osc.data.splits import Protocol, split_dataset
+from s2osc.data.streams import Stream, StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET, load_backbone
 from s2osc.nets.features import compute_features, default_folder
@@ -53,11 +62,12 @@ class Run:
     experiment: str
     data: str
     name: str  # of the method
-    method: Method  # as it is run
+    method: Any  # as it is run: a method, or a learner with its questions
     partition: int
     size: str | None
-    protocol: Protocol
+    protocol: Protocol | StreamProtocol
     path: Path
+    flip: bool = True  # an image keeps its meaning in a mirror
 
 
 def run_experiment(
@@ -81,7 +91,10 @@ def run_experiment(
             data: load_dataset(data.removesuffix(THROUGH), folder)
             for data in datasets or experiment.data
         }
-        runs = plan(each, experiment, loaded, partitions, results, methods=methods, size=size)
+        recorded_as = experiment.records or each
+        runs = plan(
+            *(recorded_as, experiment, loaded, partitions, results), methods=methods, size=size
+        )
         runs = [runs_of for i, runs_of in enumerate(runs) if i % part[1] == part[0] - 1]
         everything = [run for runs_of in runs for run in runs_of]
         with Board(each, everything) as board:
@@ -124,6 +137,7 @@ def plan(
                 *(name, data, method, prepare(chosen[method], experiment, size, data, dataset)),
                 *(partition, size, protocol),
                 record_path(results, name, data, method, size, partition),
+                flip=dataset.flip,
             )
             for method in chosen
         ]
@@ -133,17 +147,23 @@ def plan(
 
 
 def prepare(
-    method: Method, experiment: Experiment, size: str | None, data: str, dataset: Dataset
-) -> Method:
+    method: Any, experiment: Experiment, size: str | None, data: str, dataset: Dataset
+) -> Any:
     """The method as it is run on these data at this size."""
-    networks = None
-    if size:
-        scale = experiment.sizes[size]
-        networks = scale.vectors if data.endswith(THROUGH) else scale.images
+    networks = networks_of(experiment, size, data)
     protocol = experiment.protocol
+    if isinstance(protocol, StreamProtocol):
+        return adapt_stream(method, protocol, networks=networks, flip=dataset.flip)
     n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
-    adapted: Method = adapt(method, networks=networks, flip=dataset.flip, n_unknown=n_unknown)
-    return adapted
+    return adapt(method, networks=networks, flip=dataset.flip, n_unknown=n_unknown)
+
+
+def networks_of(experiment: Experiment, size: str | None, data: str) -> str | None:
+    """The preset of the networks at this size; None: each method has its own."""
+    if not size:
+        return None
+    scale = experiment.sizes[size]
+    return scale.vectors if data.endswith(THROUGH) else scale.images
 
 
 def _run_on_one_split(
@@ -151,12 +171,15 @@ def _run_on_one_split(
 ) -> None:
     """The runs that share their items: the split and its features are made once."""
     first = runs[0]
-    split = split_dataset(dataset, first.protocol, first.partition)
+    split = draw_items(dataset, first.protocol, first.partition)
     backbone = EFFICIENTNET if first.data.endswith(THROUGH) else experiment.backbone
     clock = Stopwatch()
     if backbone:
         with clock("features"):
-            split = through_backbone(split, backbone, flip=dataset.flip)
+            if isinstance(split, Stream):
+                split = stream_through_backbone(split, backbone, flip=dataset.flip)
+            else:
+                split = through_backbone(split, backbone, flip=dataset.flip)
     for run in runs:
         board.begin(run)
         facts = describe(run, split, dataset, device=device) | {
@@ -168,9 +191,24 @@ def _run_on_one_split(
         board.done(run, record)
 
 
-def _outcome(run: Run, split: Split, experiment: Experiment, *, device: str) -> dict[str, Any]:
+def draw_items(
+    dataset: Dataset, protocol: Protocol | StreamProtocol, partition: int
+) -> Split | Stream:
+    """The pool of a partition, or its stream."""
+    if isinstance(protocol, Protocol):
+        return split_dataset(dataset, protocol, partition)
+    stream = draw_stream(dataset, protocol, partition)
+    check_test_items(stream, dataset)
+    return stream
+
+
+def _outcome(
+    run: Run, split: Split | Stream, experiment: Experiment, *, device: str
+) -> dict[str, Any]:
     """What came out: figures and seconds, or the error of a run that failed."""
     try:
+        if isinstance(split, Stream):
+            return run_stream(run, split, experiment, device=device)
         return run_once(
             split,
             run.method,
@@ -217,6 +255,23 @@ def run_once(
     return record
 
 
+def run_stream(run: Run, stream: Stream, experiment: Experiment, *, device: str) -> dict[str, Any]:
+    """Follow a stream. A* is of one f for all learners, so that they are measured by the same."""
+    networks = NETWORKS[networks_of(experiment, run.size, run.data) or "plain"]
+    flip = replace(networks.augmentation, flip=run.flip)
+    with _kept(True):
+        best = joint_accuracy(stream, networks.teacher, flip, seed=run.partition, device=device)
+    with _kept(experiment.keeps_networks) as kept:
+        return follow(
+            stream,
+            run.method,
+            seed=run.partition,
+            joint_accuracy=best,
+            kept=kept,
+            device=device,
+        )
+
+
 @contextmanager
 def _kept(keep: bool) -> Iterator[Kept | None]:
     with networks_kept_in(default_folder() / "networks") if keep else nullcontext() as kept:
@@ -233,7 +288,7 @@ def seconds_per_step(
     return steps
 
 
-def describe(run: Run, split: Split, dataset: Dataset, *, device: str) -> dict[str, Any]:
+def describe(run: Run, split: Split | Stream, dataset: Dataset, *, device: str) -> dict[str, Any]:
     """The facts of a run, known before it begins."""
     return {
         "experiment": run.experiment,
@@ -243,17 +298,28 @@ def describe(run: Run, split: Split, dataset: Dataset, *, device: str) -> dict[s
         "protocol": asdict(run.protocol),
         "partition": run.partition,
         "seed": run.partition,
+        **(
+            describe_stream(split, dataset)
+            if isinstance(split, Stream)
+            else describe_split(split, dataset)
+        ),
+        "settings": flatten(run.method),
+        "machine": {"threads": torch.get_num_threads(), "device": device},
+        "versions": versions(),
+        "commit": commit(),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def describe_split(split: Split, dataset: Dataset) -> dict[str, Any]:
+    """The facts of a pool."""
+    return {
         "unknown_share": round(float(np.mean(split.truth == UNKNOWN)), 4),
         "known_classes": [dataset.classes[c] for c in split.known_classes],
         "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
         "n_training": len(split.known),
         "n_pool": len(split.pool),
         "n_held_out": len(split.held_out),
-        "settings": flatten(run.method),
-        "machine": {"threads": torch.get_num_threads(), "device": device},
-        "versions": versions(),
-        "commit": commit(),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 

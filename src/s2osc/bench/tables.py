@@ -17,6 +17,7 @@ from s2osc.bench.paper import PAPER, paper_figure
 from s2osc.bench.records import read_records
 from s2osc.bench.rendering import Block, Table, to_latex, to_markdown
 from s2osc.bench.runs import Record, by_size, partition_of, threads, what_failed
+from s2osc.bench.stream_tables import make_stream_tables
 from s2osc.errors import DataError, OutputError
 
 MOST_ROWS = 30
@@ -59,13 +60,15 @@ def write_report(results: Path, name: str, folder: Path) -> list[Path]:
 def _read_records(results: Path, name: str) -> list[dict[str, Any]]:
     if name not in EXPERIMENTS:
         raise DataError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
-    return read_records(results, name)
+    return read_records(results, EXPERIMENTS[name].records or name)
 
 
 def _make_blocks(experiment: Experiment, records: Sequence[Record]) -> list[Block]:
     """In the layout of the experiment, and never two sizes in one table."""
     if experiment.layout == "matrix":
         return make_matrix(experiment, records)
+    if experiment.layout in ("stream", "windows"):
+        return make_stream_tables(experiment, records)
     blocks: list[Block] = []
     for size, mine in by_size(records).items():
         facts = [f"size {size}", threads(mine)] if size else [threads(mine)]
@@ -160,6 +163,9 @@ def _csv_cells(name: str, record: Record) -> Iterator[tuple[object, ...]]:
         for metric, value in (record.get(field) or {}).items():
             paper = paper_figure(table, method, dataset, metric) if part == "pool" else None
             yield (*run, mode, part, metric, value, paper)
+    for window in record.get("windows") or ():
+        for metric, value in window["metrics"].items():
+            yield (*run, "fair", f"window {window['window']}", metric, value, None)
 
 
 def _write_together(folder: Path, texts: dict[str, str]) -> list[Path]:
