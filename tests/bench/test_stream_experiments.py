@@ -35,7 +35,7 @@ from s2osc.stream.learners import Incremental, Prototyping, Refit, Sketching, St
 from samples import TINY, make_dataset, make_images
 
 CHEAP = MSP(recipe=Recipe(TINY.teacher))
-TINY_SIZE = {"smoke": StreamSize((8, 6), 2, "tiny", "tiny")}
+TINY_SIZE = {"smoke": StreamSize(None, 2, "tiny", "tiny", (8, 6))}
 SMALL = Experiment(
     "Small streams",
     StreamProtocol(),

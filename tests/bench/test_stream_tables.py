@@ -1,4 +1,4 @@
-"""Tables of streams: figures against data sets with the paper's beside them, or window by window."""
+"""Tables of streams: methods against data sets, the paper beside them, or window by window."""
 
 from dataclasses import replace
 

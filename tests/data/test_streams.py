@@ -57,12 +57,12 @@ def test_half_of_the_classes_are_known_and_one_more_comes_with_every_window():
         assert np.unique(window.truth).tolist() == list(range(5 + number))
 
 
-def test_of_a_known_class_half_is_labelled_and_the_rest_streams_at_a_constant_rate():
+def test_of_a_known_class_half_is_labelled_and_the_rest_streams_evenly_to_the_end():
     """Of 100 items 5 are for the test; 48 are labelled, and 47 come in five windows."""
     stream = draw_stream(make_numbered(), SINGLE, seed=0)
     assert np.bincount(stream.known.labels).tolist() == [48] * 5
     assert (stream.timeline[:5] == 9).all()
-    assert stream.timeline[7].tolist() == [0, 0, 9, 9, 9]  # it stays once it has emerged
+    assert stream.timeline[7].tolist() == [0, 0, 31, 31, 31]  # all 95 of a class that emerges
     assert np.bincount(stream.test.truth).tolist() == [5] * 10
 
 

@@ -21,19 +21,21 @@ from s2osc.types import Method
 class StreamSize:
     """How much of the data a stream uses, and which preset gives its networks."""
 
-    sizes: tuple[int, int] | None  # training; of each class in a window
+    n_items: int | None  # of each class: half of a known one to learn from, the rest streams
     held_out: int
     images: str  # the preset of the networks of images
     vectors: str
+    sizes: tuple[int, int] | None = None  # training; of each class in a window: the same of all
 
     def apply(self, protocol: StreamProtocol) -> StreamProtocol:
-        return replace(protocol, sizes=self.sizes, held_out=self.held_out)
+        changes = {"n_items": self.n_items, "sizes": self.sizes, "held_out": self.held_out}
+        return replace(protocol, **changes)  # type: ignore[arg-type]
 
 
 STREAM_SIZES = {
     "paper": StreamSize(None, 500, "paper", "heads"),
-    "cpu": StreamSize((600, 300), 200, "plain", "heads"),
-    "smoke": StreamSize((30, 20), 10, "tiny", "tiny"),
+    "cpu": StreamSize(1_200, 200, "plain", "heads"),
+    "smoke": StreamSize(60, 10, "tiny", "tiny"),
 }
 
 
@@ -158,6 +160,6 @@ STREAMS = {
         data=("mnist",),
         layout="windows",
         table=None,
-        sizes=STREAM_SIZES | {"cpu": StreamSize((600, 150), 200, "plain", "heads")},
+        sizes=STREAM_SIZES | {"cpu": StreamSize(None, 200, "plain", "heads", (600, 150))},
     ),
 }

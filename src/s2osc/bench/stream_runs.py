@@ -11,7 +11,7 @@ import numpy as np
 
 from s2osc.bench.metrics import chaudhry_forgetting, evaluate, forgetting
 from s2osc.data.datasets import Dataset
-from s2osc.data.streams import Stream, Window
+from s2osc.data.streams import LabelledSet, Stream, Window
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.backbones import load_backbone
@@ -276,7 +276,7 @@ def stream_through_backbone(stream: Stream, name: str, *, flip: bool) -> Stream:
     )
 
 
-def describe_stream(stream: Stream, dataset: Dataset) -> dict[str, Any]:
+def describe_stream(stream: Stream, dataset: LabelledSet) -> dict[str, Any]:
     """The facts of a stream, known before a run begins."""
     names = [dataset.classes[c] for c in stream.class_numbers]
     n_first = stream.known.n_classes

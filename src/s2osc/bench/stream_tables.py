@@ -81,7 +81,11 @@ def protocol_in_words(protocol: Mapping[str, Any]) -> str:
         text = f"{sizes[0]:,} labelled items of each known class, then {sizes[1]:,} of each class"
         text += " per window"
     else:
-        text = "half of each known class labelled, the other half in equal parts in the windows"
+        items = f"{protocol['n_items']:,}" if protocol.get("n_items") else "all"
+        text = (
+            f"{items} items of each class: of a known one half labelled and half streaming, of a "
+            "new one all streaming, evenly to the end"
+        )
     return f"{text}, {protocol.get('held_out', 0):,} never seen"
 
 

@@ -1,11 +1,10 @@
 """Data sets -> simulated streams: labelled items first, then windows in which classes emerge."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from s2osc.data.datasets import Dataset
 from s2osc.errors import DataError, SettingsError
 from s2osc.seeding import rng
 from s2osc.types import Labelled
@@ -26,7 +25,8 @@ class StreamProtocol:
     n_known: int | None = None  # at the beginning; None: half of the classes
     absent: float = 0.0  # chance of a known class to be missing from a window
     training_share: float = 0.5  # of the items of a class known at the beginning
-    sizes: tuple[int, int] | None = None  # training; of each class in a window. None: all there are
+    n_items: int | None = None  # of each class, in all; None: all there are
+    sizes: tuple[int, int] | None = None  # training; of each class in a window, new or not
     held_out: int = 0  # of each class, a tenth of it at most, that no learner sees
 
     def __post_init__(self) -> None:
@@ -70,6 +70,22 @@ class StreamProtocol:
         return parts + [[] for _ in range((self.n_windows or n_parts) - n_parts)]
 
 
+class LabelledSet(Protocol):
+    """What a stream is drawn from: a data set, or labelled items of any other kind."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> np.ndarray: ...  # (n, ...)
+
+    @property
+    def labels(self) -> np.ndarray: ...  # (n,) int, 0 .. C-1
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+
+
 class Window(NamedTuple):
     """Items that come together, and what they truly are."""
 
@@ -105,8 +121,8 @@ class Stream:
         return np.stack(counts, axis=1)
 
 
-def draw_stream(dataset: Dataset, protocol: StreamProtocol, seed: int) -> Stream:
-    """Draw one stream of a data set: every class comes in random order at a constant rate."""
+def draw_stream(dataset: LabelledSet, protocol: StreamProtocol, seed: int) -> Stream:
+    """Draw one stream of a data set: every class comes in random order, evenly till the end."""
     first, new = protocol.draw_known(len(dataset.classes), seed)
     arrivals = protocol.draw_arrivals(new, seed)
     numbers = first + [c for classes in arrivals for c in classes]
@@ -121,7 +137,7 @@ def draw_stream(dataset: Dataset, protocol: StreamProtocol, seed: int) -> Stream
         test.append(rows[len(rows) - n_test :])
         rows = rows[: len(rows) - n_test]
         n_training, rate = rates(
-            *(len(rows), bool(emerges[c] == 0), len(arrivals), protocol),
+            *(len(rows), int(emerges[c]), len(arrivals), protocol),
             what=f"class {dataset.classes[number]} of {dataset.name}",
         )
         training.append(rows[:n_training])
@@ -162,31 +178,33 @@ def draw_presence(
 
 def rates(
     n_items: int,
-    is_known: bool,
+    emerges: int,
     n_windows: int,
     protocol: StreamProtocol,
-    *,
     what: str = "a class",
 ) -> tuple[int, int]:
-    """Items of a class to learn from, and in each window.
+    """Items of a class to learn from, and in each window from the one it ``emerges`` in.
 
-    A window brings as much of a new class as of one that is known at the beginning. A class with
-    fewer items than the sizes ask for shrinks in proportion.
+    All that is not learnt from streams, evenly until the end: of a new class, everything. Where the
+    protocol has sizes, a window brings as much of a new class as of any; a class with fewer items
+    than they ask for shrinks in proportion.
 
-    >>> rates(1000, True, 5, StreamProtocol()), rates(1000, False, 5, StreamProtocol())
-    ((500, 100), (0, 100))
-    >>> rates(210, True, 5, StreamProtocol(sizes=(600, 300)))
+    >>> rates(1000, 0, 5, StreamProtocol()), rates(1000, 4, 5, StreamProtocol())
+    ((500, 100), (0, 500))
+    >>> rates(210, 0, 5, StreamProtocol(sizes=(600, 300)))
     (60, 30)
     """
+    is_known = emerges == 0
     if protocol.sizes:
         n_training, rate = protocol.sizes
         wanted = n_training + n_windows * rate
         if n_items < wanted:
             n_training, rate = n_training * n_items // wanted, rate * n_items // wanted
+        n_training *= is_known
     else:
-        n_training = round(protocol.training_share * n_items)
-        rate = (n_items - n_training) // n_windows
-    n_training *= is_known
+        n_items = min(n_items, protocol.n_items or n_items)
+        n_training = round(protocol.training_share * n_items) if is_known else 0
+        rate = (n_items - n_training) // (n_windows - max(emerges, 1) + 1)
     if rate < 1 or (is_known and n_training < 2):
         raise DataError(
             f"{what} has {n_items} items, too few for a stream of {n_windows} windows; "
