@@ -85,9 +85,10 @@ def _draw_timeline_on(axes: Axes, record: Record) -> None:
         axes.text(-0.55, place, str(name), ha="right", va="center", fontsize=7)
     n_windows = timeline.shape[1]
     every = max(1, n_windows // 5)
-    ticks = [t for t in range(1, n_windows + 1) if t == 1 or t % every == 0]
+    ticks = range(every, n_windows + 1, every)
     axes.set_xticks([0, *ticks], ["start", *map(str, ticks)])
-    axes.set(xlim=(-2.6, n_windows + 0.6), ylim=(len(emerges) - 0.4, -0.6), xlabel="window")
+    room = 0.8 + 0.3 * n_windows  # for the names of classes, whatever the scale
+    axes.set(xlim=(-room, n_windows + 0.6), ylim=(len(emerges) - 0.4, -0.6), xlabel="window")
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
 

@@ -17,7 +17,7 @@ from s2osc.types import Labelled
 
 UNEVEN = 1.5
 """How much more of one class than of another may speak for the known items of a window."""
-FEWEST_SEEDS, FEWEST_EXEMPLARS = 30, 60
+FEWEST_SEEDS, FEWEST_EXEMPLARS = 60, 140
 """Of each class; a class that has fewer does not silence the others."""
 
 
