@@ -65,10 +65,21 @@ def describe_streams(runs: Runs) -> str:
     facts = [
         f"size {runs.size}" if runs.size else "",
         *protocols,
+        labels_in_words(runs.records),
         f"partition{'' if len(runs.partitions) == 1 else 's'} {partitions}",
         threads(runs.records),
     ]
     return f"{runs.experiment.title} ({'; '.join(fact for fact in facts if fact)}):"
+
+
+def labels_in_words(records: Sequence[Record]) -> str:
+    """How many labels a window may cost, where that is one number.
+
+    >>> labels_in_words([{"settings": {"budget": 200}}])
+    'at most 200 labels per window'
+    """
+    budgets = {record.get("settings", {}).get("budget") for record in records} - {None}
+    return f"at most {budgets.pop():,} labels per window" if len(budgets) == 1 else ""
 
 
 def protocol_in_words(protocol: Mapping[str, Any]) -> str:
