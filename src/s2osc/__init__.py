@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from s2osc.version import __version__
 
-__all__ = ["S2OSC", "UNKNOWN", "__version__"]
+__all__ = ["S2OSC", "UNKNOWN", "OpenStream", "__version__"]
 
 if TYPE_CHECKING:
     from s2osc.estimator import S2OSC
+    from s2osc.stream.open_stream import OpenStream
     from s2osc.types import UNKNOWN
 
 
@@ -17,6 +18,10 @@ def __getattr__(name: str) -> Any:
         from s2osc.estimator import S2OSC
 
         return S2OSC
+    if name == "OpenStream":
+        from s2osc.stream.open_stream import OpenStream
+
+        return OpenStream
     if name == "UNKNOWN":
         from s2osc.types import UNKNOWN
 

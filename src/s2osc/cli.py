@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCError, SettingsError
+from s2osc.stream_cli import Shared, add_stream
 from s2osc.version import __version__
 
 if TYPE_CHECKING:
@@ -54,6 +55,13 @@ def build_parser() -> argparse.ArgumentParser:
     _add_classify(commands)
     _add_predict(commands)
     _add_decide(commands)
+    add_stream(
+        commands,
+        Shared(
+            *(_add_run, _add_decision, _add_reading, _add_folder),
+            *(_run_of, _decision_of, _show),
+        ),
+    )
     _add_demo(commands)
     _add_settings(commands)
     _add_data(commands)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
     MAX_MEGAPIXELS,
     Items,
     Opened,
+    OpenedKnown,
     Skipped,
     encode_labels,
     open_known_and_pool,
@@ -35,14 +38,13 @@ from s2osc.photos import (
 )
 from s2osc.pipeline.fusion import squash
 from s2osc.pipeline.method import S2OSCMethod, Solution
-from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.settings import flatten
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.wording import cautions, tell
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import save_drawing
-from s2osc.report.page import ReportInputs, write_report
+from s2osc.report.page import Question, ReportInputs, write_report
 from s2osc.results import (
     DRAWING,
     MODEL,
@@ -125,16 +127,28 @@ def classify_files(
     named = named_backbone(backbone, plan.device)
     with clock("read"), noted() as notes:
         opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
-        shape = opened.shape(side)
-        check_kind(shape, side, named)
-        if backbone == AUTO and run.preset not in IMAGE_PRESETS:
-            named = usual_backbone(shape, plan.device)
-        eye = None
-        if named is not None:
-            eye = choose_eye(named, opened, side, plan)
-            shape = eye.shape
+        shape, eye = choose_sight(opened, plan, named, side=side, backbone=backbone)
         items = opened.read(shape)
     return classify_items(*items, shape, out, plan, clock, notes, eye=eye)
+
+
+def choose_sight(
+    opened: Opened | OpenedKnown,
+    plan: Plan,
+    named: Backbone | None,
+    *,
+    side: int | None,
+    backbone: str,
+) -> tuple[InputShape, Eye | None]:
+    """The shape items are brought to, and what they are seen by; None: as they are."""
+    shape = opened.shape(side)
+    check_kind(shape, side, named)
+    if backbone == AUTO and plan.run.preset not in IMAGE_PRESETS:
+        named = usual_backbone(shape, plan.device)
+    if named is None:
+        return shape, None
+    eye = choose_eye(named, opened, side, plan)
+    return eye.shape, eye
 
 
 def check_kind(shape: InputShape, side: int | None, backbone: Backbone | None) -> None:
@@ -155,7 +169,9 @@ def usual_backbone(shape: InputShape, device: str) -> Backbone | None:
     return load_backbone(EFFICIENTNET, device)
 
 
-def choose_eye(backbone: Backbone, opened: Opened, side: int | None, plan: Plan) -> Eye:
+def choose_eye(
+    backbone: Backbone, opened: Opened | OpenedKnown, side: int | None, plan: Plan
+) -> Eye:
     """The backbone for the images of a run, which it sees larger than small networks would."""
     shape = opened.shape(side, largest=largest_side(backbone))
     flip = plan.for_vectors.method.augmentation.flips(shape.channels)
@@ -193,13 +209,18 @@ def make_recipe(run: Run, device: str, *, vectors: bool) -> Recipe:
     """The method of a run for items of one kind."""
     preset = choose_preset(run.preset, device, vectors=vectors)
     method = build_method(preset, run.changes)
-    unused = [name for name in NEED_SEEDS if name in run.changes]
+    check_decision(preset, method, run.changes)
+    return Recipe(preset, method)
+
+
+def check_decision(preset: str, method: S2OSCMethod, changes: Mapping[str, Any]) -> None:
+    """Refuse an operating point where no seeds are there to set it."""
+    unused = [name for name in NEED_SEEDS if name in changes]
     if unused and method.decision.rule == "argmax":
         raise SettingsError(
             f"{unused[0]} is for decisions by seeds, but the preset {preset} calls unknown what "
             "g's largest output is for; leave it out, or give another preset, such as fast"
         )
-    return Recipe(preset, method)
 
 
 @contextmanager
@@ -225,7 +246,7 @@ def classify_items(
 ) -> Finding:
     """Fit, answer, and write everything into ``out`` at once."""
     run = plan.run
-    recipe = plan.for_vectors if eye or shape.kind == "vectors" else plan.for_images
+    recipe = choose_recipe(plan, shape, eye)
     labels, classes = encode_labels(known.labels or [])
     with noted() as said:
         known_inputs, pool_inputs = known.inputs, pool.inputs
@@ -238,45 +259,93 @@ def classify_items(
     clock.seconds.update(solution.seconds)
     skipped = [*known.skipped, *pool.skipped]
     notes = [*notes, *said, *tell_skipped(skipped, "see skipped.csv")]
+    outcome = Outcome(solution, recipe, classes, pool, pool_inputs, shape, eye, skipped)
     summary = {
         "title": run.title,
         "items": {"known": len(known), "pool": len(pool), "skipped": len(skipped)},
-        **summarise(solution, recipe, classes, pool.labels, notes),
-        "shape": shape.note,
-        "backbone": eye.backbone.name if eye else None,
-        "seed": run.seed,
-        "device": plan.device,
-        "versions": versions(),
+        **describe_run(outcome, notes, seed=run.seed, device=plan.device),
         "seconds": clock.seconds,
     }
+    with staged_results(out, outcome, summary, clock):
+        pass
+    return Finding(solution, classes, summary)
+
+
+def choose_recipe(plan: Plan, shape: InputShape, eye: Eye | None) -> Recipe:
+    """What items that are brought to a shape, and perhaps seen by a backbone, are learnt with."""
+    return plan.for_vectors if eye or shape.kind == "vectors" else plan.for_images
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """An answer for a pool, with all that its files are written from."""
+
+    solution: Solution
+    recipe: Recipe
+    classes: tuple[str, ...]
+    pool: Items
+    inputs: np.ndarray  # (n, ...) of the pool, as the networks see them
+    shape: InputShape
+    eye: Eye | None
+    skipped: list[Skipped]
+
+
+def describe_run(
+    outcome: Outcome, notes: Sequence[str], *, seed: int, device: str
+) -> dict[str, Any]:
+    """The part of the summary that every answer for a pool has."""
+    return {
+        **summarise(outcome.solution, outcome.recipe, outcome.classes, outcome.pool.labels, notes),
+        "shape": outcome.shape.note,
+        "backbone": outcome.eye.backbone.name if outcome.eye else None,
+        "seed": seed,
+        "device": device,
+        "versions": versions(),
+    }
+
+
+@contextmanager
+def staged_results(
+    out: Path,
+    outcome: Outcome,
+    summary: dict[str, Any],
+    clock: Stopwatch,
+    questions: Sequence[Question] = (),
+) -> Iterator[Path]:
+    """Write all that a user is given about an answer; it moves to ``out`` when the block ends well.
+
+    Yields the folder it lies in until then, for files of the caller's own.
+    """
+    solution, pool, classes, eye = outcome.solution, outcome.pool, outcome.classes, outcome.eye
     measured = measure(solution, pool, classes)
     nearest = (
-        measured.nearest if measured else Nearest.of(solution.model.probabilities(pool_inputs))
+        measured.nearest if measured else Nearest.of(solution.model.probabilities(outcome.inputs))
     )
     report = ReportInputs(
-        title=run.title,
+        title=summary["title"],
         answer=solution.answer,
         classes=classes,
         names=pool.names,
         embeddings=solution.embeddings,
-        images=pool.inputs if shape.kind == "images" else None,
+        images=pool.inputs if outcome.shape.kind == "images" else None,
         summary=summary,
         truth=pool.labels,
         seed_scores=squash(measured.evidence.seed_score) if measured else None,
         folder=str(out),
+        questions=tuple(questions),
     )
     with staged_folder(out) as stage:
         write_tables(stage, pool.names, solution.answer, nearest, classes)
-        if skipped:
-            write_skipped(stage / "skipped.csv", skipped)
+        if outcome.skipped:
+            write_skipped(stage / "skipped.csv", outcome.skipped)
         save_model(stage / MODEL, solution.model, classes, eye.describe() if eye else None)
         with clock("report"):
-            drawing = write_report(stage / REPORT, report, seed=run.seed)
+            drawing = write_report(stage / REPORT, report, seed=summary["seed"])
         if measured:
             write_measured(stage, measured)
             save_drawing(stage / DRAWING, drawing)
         write_summary(stage, summary)
-    return Finding(solution, classes, summary)
+        yield stage
 
 
 def summarise(
@@ -340,7 +409,7 @@ def predict_files(
     check_file_target(out, force=force)
     saved = load_model(model, resolve_device(device))
     eye = eye_of(saved.backbone, resolve_device(device)) if saved.backbone else None
-    like = eye.shape if eye else shape_of(saved.model)
+    like = eye.shape if eye else shape_of(saved.model.teacher.network.input_shape)
     found = read_items(items, like=like, max_megapixels=max_megapixels)
     with noted() as notes:
         inputs = eye.features(found.inputs) if eye else found.inputs
@@ -350,9 +419,12 @@ def predict_files(
     return Predicted(answer, notes + tell_skipped(found.skipped, "skipped items have no row"))
 
 
-def shape_of(model: OpenSetModel | KnownOnlyModel) -> InputShape:
-    """The shape items must have for a model."""
-    axes = model.teacher.network.input_shape
+def shape_of(axes: tuple[int, ...]) -> InputShape:
+    """The shape items must have for a network of such inputs.
+
+    >>> shape_of((28, 28)).channels, shape_of((512,)).n_features
+    (1, 512)
+    """
     if len(axes) == 1:
         return InputShape("vectors", n_features=axes[0])
     return InputShape("images", axes[0], axes[1], channels=3 if len(axes) == 3 else 1)

@@ -214,9 +214,9 @@ def test_questions_nobody_answered_are_closed_with_a_note(work):
     found = window_files(work / "state", work / "two.npz", work / "next", TEN)
     (note,) = [text for text in found.summary["warnings"] if "closed" in text]
     assert note == "10 of the 10 questions of window 1 had no answer and are closed"
+    path = work / "results" / "queries.csv"
+    path.write_text(path.read_text().replace("group 0,,", "group 0,corner,"))
     with pytest.raises(DataError, match="answers window 1, but the last one is window 2"):
-        path = work / "results" / "queries.csv"
-        path.write_text(path.read_text().replace("group 0,,", "group 0,corner,"))
         answer_file(work / "state", path)
 
 
@@ -265,6 +265,15 @@ def test_force_replaces_the_results_of_an_earlier_window(work):
     assert {row["window"] for row in queries(work / "results")} == {"2"}
 
 
+def test_labels_that_lie_where_results_should_go_are_not_written_over(work):
+    (work / "next").mkdir()
+    path = shutil.copy(work / "results" / "queries.csv", work / "next")
+    before = Path(path).read_bytes()
+    with pytest.raises(OutputError, match=r"holds a queries\.csv already; give another folder"):
+        window_files(work / "state", work / "two.npz", work / "next", TEN)
+    assert Path(path).read_bytes() == before
+
+
 def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
     known, pool = known_labels(20), pool_labels(6)
     npz(tmp_path / "known.npz", x=easy_images(known, seed=0), y=known)
@@ -274,6 +283,13 @@ def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
     assert found.summary["shape"] == "18 images as 8x8 grey"
     assert found.summary["preset"] == "fast"
     assert read_state(tmp_path / "state").asked.inputs.shape[1:] == (8, 8)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    questions = page[page.index('<section id="questions"') : page.index('<section id="galleries"')]
+    asked = [row["item"] for row in queries(tmp_path / "out") if "group" not in row["item"]]
+    assert questions.count('src="data:image') == len(asked)
+    assert [questions.index(f'title="{name}">') for name in asked] == sorted(
+        questions.index(f'title="{name}">') for name in asked
+    )
 
 
 def test_a_stream_saved_in_python_goes_on_with_files(tmp_path, begun):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
@@ -19,9 +19,21 @@ from s2osc.report.audit import Audit, read_audit
 from s2osc.report.drawing import Drawing, draw
 from s2osc.report.histogram import distribution
 from s2osc.report.kinds import SHAPES, Kind, find_kinds, kind_of_item
+from s2osc.report.pictures import picture_uri
 from s2osc.types import Answer
 
 MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carries
+
+
+MOST_QUESTIONS = 60
+
+
+class Question(NamedTuple):
+    """An item of the pool that a person is asked about."""
+
+    item: int
+    suggested: str  # a known class, or "" where none is likely
+    why: str
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,7 @@ class ReportInputs:
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
     folder: str = ""  # the result folder as the user typed it, for the commands shown
+    questions: tuple[Question, ...] = ()  # of which the first are shown
 
     def __post_init__(self) -> None:
         n = len(self.answer.labels)
@@ -83,6 +96,16 @@ class Tile:
     kind: Kind
     name: str
     number: str
+    picture: str | None  # a data URI
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as the page shows it."""
+
+    name: str
+    suggested: str
+    why: str
     picture: str | None  # a data URI
 
 
@@ -139,6 +162,8 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         n_pool=len(inputs.names),
         map=drawing.map,
         sprites=drawing.sprites,
+        questions=_questions(inputs),
+        n_questions=len(inputs.questions),
         is_crisp=drawing.is_crisp,
         compositions=_compositions(inputs),
         distinct=tiles(galleries.distinct, "w", answer.distinctness),
@@ -153,6 +178,19 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _questions(inputs: ReportInputs) -> list[Asked]:
+    images = inputs.images
+    return [
+        Asked(
+            name=inputs.names[item],
+            suggested=suggested,
+            why=why,
+            picture=None if images is None else picture_uri(images[item]),
+        )
+        for item, suggested, why in inputs.questions[:MOST_QUESTIONS]
+    ]
 
 
 def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict[str, Any]:

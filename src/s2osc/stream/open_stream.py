@@ -33,6 +33,9 @@ from s2osc.stream.store import open_store, read_state
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 
 NUMBERS = "labels_are_numbers"
+LEVEL = 0.05
+"""Of the test whether a window holds anything unknown. In a single pool it is stricter: here a class
+that is missed stays among the known ones, and a needless question costs a person little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +243,8 @@ class OpenStream:
 def build_learner(preset: str, settings: Mapping[str, Any], memory: int) -> IncrementalS2OSC:
     """The learner of a preset: ``update.`` and ``memory.`` name its own settings."""
     own = {n: v for n, v in settings.items() if n.split(".")[0] in ("update", "memory")}
-    method = build_method(preset, {n: v for n, v in settings.items() if n not in own})
+    of_method = {n: v for n, v in settings.items() if n not in own}
+    method = build_method(preset, {"decision.level": LEVEL} | of_method)
     learner = IncrementalS2OSC(method, memory=MemorySettings(size=memory))
     return change(learner, own)
 
