@@ -610,3 +610,11 @@ def test_answers_are_resolved_row_by_row():
     assert resolve_answers(asked, {"group 0": "c", "y": "d"}) == {0: "c", 1: "d"}
     # An item that is called like a group is meant itself.
     assert resolve_answers(asked, {"group 1": "e"}) == {2: "e"}
+
+
+def test_a_group_that_was_answered_cannot_be_called_otherwise(state):
+    group = group_of(state, "c")
+    learnt = answered(state, {group: "c"}).state
+    with pytest.raises(DataError, match=f"'{group}' is called 'other' now, but .* 'c' before"):
+        answered(learnt, {group: "other"})
+    assert "nothing was learnt" in answered(learnt, {group: "c"}).notes[0]

@@ -280,6 +280,8 @@ def resolve_answers(asked: Asked, answers: Mapping[str, str]) -> dict[int, str]:
             own[row_of[name]] = label
         else:
             of_group[groups[name]] = label
+    for group, label in of_group.items():
+        check_group_unchanged(asked, group, label)
     by_group = {
         row: of_group[group] for row, group in enumerate(asked.groups.tolist()) if group in of_group
     }
@@ -326,6 +328,17 @@ def check_unchanged(asked: Asked, given: Mapping[int, str]) -> None:
                 f"item {asked.names[row]!r} was labelled {before!r} before and {label!r} now; "
                 "leave it as it was, or take the last answers back with `s2osc stream undo`"
             )
+
+
+def check_group_unchanged(asked: Asked, group: int, label: str) -> None:
+    """Refuse a new name for a group all of whose items were called otherwise."""
+    said = {asked.answers[row] for row in np.flatnonzero(asked.groups == group)}
+    if "" not in said and label not in said:
+        raise DataError(
+            f"{group_word(group)!r} is called {label!r} now, but all of its items were labelled "
+            f"{' or '.join(map(repr, sorted(said)))} before; leave it as it was, or take the last "
+            "answers back with `s2osc stream undo`"
+        )
 
 
 def lookalikes(asked: Asked, fresh: Mapping[int, str], classes: Sequence[str]) -> list[str]:

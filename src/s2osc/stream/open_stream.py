@@ -34,8 +34,8 @@ from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 
 NUMBERS = "labels_are_numbers"
 LEVEL = 0.05
-"""Of the test whether a window holds anything unknown. In a single pool it is stricter: here a class
-that is missed stays among the known ones, and a needless question costs a person little."""
+"""Of the test whether a window holds anything unknown. In a single pool it is stricter: here a
+class that is missed stays among the known ones, and a needless question costs a person little."""
 
 
 @dataclass(frozen=True, eq=False)
