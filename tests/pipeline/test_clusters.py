@@ -7,10 +7,7 @@ from s2osc.errors import SettingsError
 from s2osc.pipeline.clusters import (
     ClusterSettings,
     Grouping,
-    _calibrate,
     _dissolve_unstable,
-    _join_what_is_one,
-    _neighbours,
     group_unknown,
 )
 from s2osc.pipeline.grouping_space import describe, fit_space, place, shrink
@@ -282,22 +279,3 @@ def test_stable_groups_are_all_kept():
     rows, classes = blobs(40, 40, 40)
     resampled = [(np.arange(120), classes), (np.arange(0, 120, 2), classes[::2])]
     np.testing.assert_array_equal(_dissolve_unstable(rows, classes, resampled), classes)
-
-
-def joined(rows, groups):
-    """The groups after the last test, by the measure of round known classes."""
-    random = np.random.default_rng(0)
-    ruler = _calibrate(*known_blobs(), random)
-    return _join_what_is_one(rows, _neighbours(rows, 15), groups, ruler, QUICK, random)
-
-
-def test_halves_of_one_cloud_are_joined_and_the_blobs_beside_it_are_not():
-    one, (far, classes) = cloud(400), blobs(100, 100)
-    rows = np.concatenate([one, far + 30])
-    groups = np.concatenate([np.where(one[:, 0] > 0, 3, 2), classes])
-    np.testing.assert_array_equal(joined(rows, groups), np.minimum(groups, 2))
-
-
-def test_a_last_test_that_joins_nothing_leaves_the_groups_as_they_are():
-    rows, classes = blobs(80, 80, 80)
-    np.testing.assert_array_equal(joined(rows, classes), classes)

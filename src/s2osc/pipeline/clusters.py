@@ -260,8 +260,7 @@ def _partition(
         standard = settings.first_cut + settings.each_more * (int(groups.max()) - 1)
         if _most_apart(items, groups, ruler, random) <= min(standard, settings.most_cut):
             best = groups
-    # Draws of its own: where nothing is joined, all that follows stays as it was.
-    return _join_what_is_one(items, nearest, best, ruler, settings, random.spawn(1)[0])
+    return best
 
 
 def _most_apart(
@@ -302,7 +301,8 @@ def _merge(
             small = int(sizes.argmin())
             into = _most_linked(cuts, small)
         else:
-            for small, into in _weakest(cuts):
+            pairs = sorted(combinations(range(len(sizes)), 2), key=lambda pair: -cuts[pair])
+            for small, into in pairs[:3]:
                 rows = items[groups == small], items[groups == into]
                 if _cut_between(*rows, ruler, random) > settings.next_cuts:
                     break
@@ -310,58 +310,6 @@ def _merge(
                 return groups
         groups = _join(groups, small, into)
     return groups
-
-
-def _weakest(cuts: np.ndarray) -> list[tuple[int, int]]:
-    """The pairs of groups that are least apart, three at most.
-
-    >>> _weakest(np.array([[0.0, 0.1, 0.4], [0.1, 0.0, 0.2], [0.4, 0.2, 0.0]]))
-    [(0, 2), (1, 2), (0, 1)]
-    """
-    return sorted(combinations(range(len(cuts)), 2), key=lambda pair: -cuts[pair])[:3]
-
-
-def _join_what_is_one(
-    items: np.ndarray,
-    nearest: np.ndarray,
-    groups: np.ndarray,
-    ruler: _Ruler,
-    settings: ClusterSettings,
-    random: np.random.Generator,
-) -> np.ndarray:
-    """Join groups whose cut, measured anew, is no better than the best cuts through each of them.
-
-    Of the many cuts that were tried, one may have passed by the luck of its draws.
-    """
-    while groups.max() > 0:
-        for a, b in _weakest(_cuts(_links(nearest, groups))):
-            if _is_one(items[groups == a], items[groups == b], ruler, settings, random):
-                break
-        else:
-            return groups
-        groups = _join(groups, a, b)
-    return groups
-
-
-def _is_one(
-    a: np.ndarray,
-    b: np.ndarray,
-    ruler: _Ruler,
-    settings: ClusterSettings,
-    random: np.random.Generator,
-) -> bool:
-    """Whether a doubtful cut loses more than the mean of the best cuts through both sides."""
-    cut = _cut_between(a, b, ruler, random)
-    if cut <= settings.first_cut:
-        return False
-    return 2 * cut > _cut_through(a, ruler, random) + _cut_through(b, ruler, random)
-
-
-def _cut_through(rows: np.ndarray, ruler: _Ruler, random: np.random.Generator) -> float:
-    """The best cut through a group, in units of the best cut through a known class."""
-    size, unit = ruler.pick(len(rows))
-    draws = [_draw(rows, size, random) for _ in range(_n_draws(size))]
-    return float(np.mean([_best_cut(draw, random) for draw in draws])) / unit
 
 
 def _dissolve_unstable(
