@@ -36,10 +36,8 @@ def test_the_stream_in_python_learns_the_classes_that_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    digits = load_digits()
-    before = {"np": np, "digits": digits, "X": (digits.images * 15).astype(np.uint8)}
     _, example = blocks("python")
-    exec(compile(example, "README.md", "exec"), before)
+    exec(compile(example, "README.md", "exec"), {"np": np, "digits": load_digits()})
     printed = json.loads(capsys.readouterr().out)
     assert printed[:6] == list(range(6))
     assert sorted(printed[6:]) == [6, 7]
