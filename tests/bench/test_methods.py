@@ -121,6 +121,11 @@ def test_methods_are_chosen_in_the_order_they_are_named(installed):
     assert chosen["quick"] == own["quick"]
 
 
+def test_an_experiment_s_own_form_of_a_method_is_the_one_that_runs():
+    own = {"msp": replace(METHODS["msp"], known_recall=0.5)}
+    assert choose_methods("msp", own) == own
+
+
 def test_a_method_that_is_not_there_is_refused(installed):
     with pytest.raises(SettingsError, match="no method 'magic'; give quick or isolation-forest or"):
         choose_methods("msp,magic", {"quick": MSP()})
