@@ -95,7 +95,7 @@ def choose_methods(names: str | None, own: Mapping[str, Method]) -> dict[str, Me
     """Methods by comma-separated names; ``all`` or nothing gives the experiment's own."""
     if names in (None, "all"):
         return dict(own)
-    there_are = all_methods() | dict(own)
+    there_are = {**own, **all_methods(), **own}
     wanted = [name.strip() for name in str(names).split(",") if name.strip()]
     for name in wanted:
         if name not in there_are:
