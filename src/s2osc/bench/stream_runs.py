@@ -21,7 +21,8 @@ from s2osc.pipeline.method import Solution
 from s2osc.pipeline.teacher import TeacherSettings, train_teacher
 from s2osc.progress import track
 from s2osc.seeding import derive
-from s2osc.stream.learners import Learner, Seen, join
+from s2osc.stream.learners import Learner, Seen
+from s2osc.stream.memory import joined
 from s2osc.stream.queries import choose_queries
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
@@ -64,7 +65,7 @@ class Acquainted(NamedTuple):
 
     def take(self, answers: Labelled) -> tuple[Labelled, "Acquainted"]:
         """What can be learnt of the answers and of those that waited, in the learner's numbers."""
-        items = join(self.waiting, answers)
+        items = joined(self.waiting, answers)
         found, counts = np.unique(items.labels, return_counts=True)
         new = [int(c) for c in found[counts >= FEWEST_LABELS] if c not in self.classes]
         classes = (*self.classes, *new)

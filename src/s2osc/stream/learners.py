@@ -21,7 +21,7 @@ from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.seeding import rng
 from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
-from s2osc.stream.memory import Memory, MemorySettings, remember
+from s2osc.stream.memory import Memory, MemorySettings, joined, remember
 from s2osc.stream.update import Account, UpdateSettings
 from s2osc.types import Answer, Labelled, Method, Predictions, Recogniser
 
@@ -71,12 +71,6 @@ class Learner(Protocol):
 
     def account(self, state: Any) -> dict[str, Any] | None:
         """What the last update did, where that is known."""
-
-
-def join(first: Labelled, second: Labelled) -> Labelled:
-    return Labelled(
-        np.concatenate([first.inputs, second.inputs]), np.concatenate([first.labels, second.labels])
-    )
 
 
 def look(recogniser: Recogniser, window: np.ndarray) -> Seen:
@@ -158,7 +152,7 @@ class Kept(NamedTuple):
 
     @property
     def items(self) -> Labelled:
-        return self.fresh if self.memory is None else join(self.memory.exemplars, self.fresh)
+        return self.fresh if self.memory is None else joined(self.memory.exemplars, self.fresh)
 
 
 def remembered(kept: Kept, recogniser: Recogniser, settings: MemorySettings, seed: int) -> Memory:

@@ -130,21 +130,22 @@ def remember(
     if new:
         chosen = np.concatenate(new)
         kept.append(Labelled(training.inputs[chosen], training.labels[chosen]))
-    return Memory(_joined(kept), _refreshed(old, seeds, n_seeds, random))
+    return Memory(joined(*kept), _refreshed(old, seeds, n_seeds, random))
 
 
 def _refreshed(
     old: Memory | None, seeds: Labelled, n_seeds: int, random: np.random.Generator
 ) -> Labelled:
     """At most ``n_seeds`` of each class, of old and new ones drawn alike, so that both count."""
-    together = _joined([old.seeds, seeds]) if old else seeds
+    together = joined(old.seeds, seeds) if old else seeds
     if not len(together) or not n_seeds:
         return Labelled(together.inputs[:0], together.labels[:0])
     order = random.permutation(len(together))
     return first_of_each(Labelled(together.inputs[order], together.labels[order]), n_seeds)
 
 
-def _joined(parts: list[Labelled]) -> Labelled:
+def joined(*parts: Labelled) -> Labelled:
+    """The items of all parts, one after the other."""
     return Labelled(
         np.concatenate([part.inputs for part in parts]),
         np.concatenate([part.labels for part in parts]),

@@ -25,7 +25,7 @@ from s2osc.nets.training import TrainSettings, outputs, train
 from s2osc.nets.views import Views
 from s2osc.pipeline.teacher import Teacher, class_centres
 from s2osc.seeding import derive, rng, torch_seed
-from s2osc.stream.memory import Memory
+from s2osc.stream.memory import Memory, joined
 from s2osc.types import Labelled
 
 
@@ -144,10 +144,7 @@ def update_teacher(
     device: str,
 ) -> tuple[Teacher, Account]:
     """f^t from f^(t-1), and what became of its loss on the memory."""
-    items = Labelled(
-        np.concatenate([memory.exemplars.inputs, answers.inputs]),
-        np.concatenate([memory.exemplars.labels, answers.labels]),
-    )
+    items = joined(memory.exemplars, answers)
     n_memory = len(memory.exemplars)
     previous = outputs(teacher.network, memory.exemplars.inputs, what="f recalls its memory").logits
     network = widen(teacher.network, items.n_classes, seed=seed).to(device)
