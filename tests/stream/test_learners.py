@@ -17,9 +17,8 @@ from s2osc.stream.learners import (
     Refit,
     Sketching,
     Static,
-    join,
 )
-from s2osc.stream.memory import MemorySettings
+from s2osc.stream.memory import MemorySettings, joined
 from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_blobs
@@ -140,6 +139,6 @@ def test_only_ours_tells_what_an_update_did():
 
 
 def test_joined_items_keep_their_labels():
-    both = join(part((0,), 0, 2), part((3,), 0, 1))
+    both = joined(part((0,), 0, 2), part((3,), 0, 1))
     assert both.labels.tolist() == [0, 0, 3]
     np.testing.assert_array_equal(both.inputs[2], part((3,), 0, 1).inputs[0])
