@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format benchmark setup clean
+.PHONY: demo test test-slow check format benchmark benchmark-stream setup clean
 
 demo: $(READY)  ## the main job on real handwritten digits
 	$(BIN)/s2osc demo --out demo-results --force
@@ -32,6 +32,9 @@ benchmark: $(READY)  ## speed and memory, as ratios within one run
 	$(BIN)/python benchmarks/step_of_g.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/post_hoc.py
+
+benchmark-stream: $(READY)  ## seconds of a window of 6,000 digits; needs MNIST and two free cores
+	$(BIN)/python benchmarks/stream_window.py
 
 setup: $(READY)
 
