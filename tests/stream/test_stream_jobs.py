@@ -15,13 +15,13 @@ from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.jobs import Run
 from s2osc.redecide import redecide
 from s2osc.stream import store as storing
+from s2osc.stream.answers import read_answers
 from s2osc.stream.loop import QuerySettings
 from s2osc.stream.open_stream import OpenStream
 from s2osc.stream.store import open_store, read_state
 from s2osc.stream_jobs import (
     answer_file,
     init_files,
-    read_answers,
     rename_in,
     tell_status,
     undo_last,

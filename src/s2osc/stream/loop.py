@@ -32,6 +32,7 @@ LEAST_LABELS = 2
 MOST_IGNORED = 300
 LOOKS_LIKE = 0.8
 """From this share on, items of a new name that f takes for one known class look like that class."""
+SELF_TAUGHT = "new"
 
 
 @dataclass(frozen=True)
@@ -492,6 +493,3 @@ def name_groups(asked: Asked, classes: Sequence[str]) -> dict[str, str]:
         group_word(group): f"{SELF_TAUGHT} {last + i}"
         for i, group in enumerate(asked.group_sizes(), start=1)
     }
-
-
-SELF_TAUGHT = "new"

@@ -9,6 +9,9 @@ from s2osc.pipeline import audit
 from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
 from s2osc.types import Labelled
 
+ENDLESS = 1_000_000
+"""Items the interval is about: all those still to come."""
+
 
 @dataclass(frozen=True)
 class KnownClass:
@@ -94,7 +97,3 @@ def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, dic
 def _interval(right: int, n: int) -> dict[str, float]:
     told = audit.exact_interval(right, n, ENDLESS)
     return {key: round(float(value), 4) for key, value in told._asdict().items()}
-
-
-ENDLESS = 1_000_000
-"""Items the interval is about: all those still to come."""
