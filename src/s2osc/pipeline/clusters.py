@@ -2,7 +2,8 @@
 
 Neighbouring items are joined in a graph, and the graph is cut where few neighbours are lost
 (spectral clustering). The known classes say what a cut is worth: each of them is one group, so a
-cut counts only if it loses far fewer neighbours than the best cut through a known class.
+cut counts only if it loses far fewer neighbours than the best cut through a known class. Of images,
+it must also keep most copies that are turned a little on their side.
 """
 
 from bisect import bisect_right
@@ -10,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from s2osc.errors import SettingsError
+from s2osc.pipeline.cuts import best_cut, cuts, links, n_neighbours, nearest_others, slowest_modes
 from s2osc.pipeline.grouping_space import chunks
+from s2osc.pipeline.turning import ONE_CLASS, Pictures, Turned, usual_crossing
 from s2osc.seeding import rng
 
 MAX_GROUPS = 20
@@ -95,6 +96,7 @@ class _Ruler:
 
     sizes: tuple[int, ...]  # rising
     cuts: tuple[float, ...]
+    crossing: float | None = None  # by turned copies; None where there are none
 
     def pick(self, n: int) -> tuple[int, float]:
         """The largest size that n items allow, and its cut."""
@@ -109,18 +111,32 @@ def group_unknown(
     settings: ClusterSettings,
     *,
     seed: int,
+    pictures: tuple[Pictures, Pictures] | None = None,
 ) -> Grouping:
-    """Group the features of the unknown items by the measure of the known ones."""
+    """Group the features of the unknown items by the measure of the known ones.
+
+    ``pictures`` are the unknown and the known items themselves, where they can be turned.
+    """
     if len(unknown) == 0:
         return Grouping(unknown, np.zeros(0, int), np.zeros(0), np.zeros(0), 0, 0)
     random = rng(seed, "groups")
-    items = _without_strays(_draw(unknown, N_FITTED, random), _draw(known, N_FITTED, random))
+    drawn = random.permutation(len(unknown))[:N_FITTED]
+    drawn = drawn[_no_strays(unknown[drawn], _draw(known, N_FITTED, random))]
     ruler = _calibrate(known, labels, random)
-    groups = _partition(items, ruler, settings, random)
+    copies = None
+    if pictures is not None:
+        of_known = _draw(np.arange(len(known)), N_FITTED, rng(seed, "turned"))
+        crossing = usual_crossing(
+            *(pictures[1].take(of_known), known[of_known], labels[of_known]), rng(seed, "crossings")
+        )
+        ruler, copies = replace(ruler, crossing=crossing), pictures[0].take(drawn)
+    items = unknown[drawn]
+    groups = _partition(items, copies, ruler, settings, random)
     resampled = []
     for _ in range(settings.n_resamples):
         rows = random.permutation(len(items))[: -(-3 * len(items) // 4)]
-        resampled.append((rows, _partition(items[rows], ruler, settings, random)))
+        some = copies.take(rows) if copies else None
+        resampled.append((rows, _partition(items[rows], some, ruler, settings, random)))
     if settings.n_groups is None:
         groups = _dissolve_unstable(items, groups, resampled)
     n_groups = int(groups.max()) + 1
@@ -140,14 +156,15 @@ def _draw(rows: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
     return rows[random.permutation(len(rows))[:n]]
 
 
-def _without_strays(items: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The items without those amid known ones: wrong answers, which would bridge the groups."""
+def _no_strays(items: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(n,) not amid known items: these are wrong answers, which would bridge the groups."""
+    everyone = np.ones(len(items), bool)
     if len(known) == 0:
-        return items
+        return everyone
     search = NearestNeighbors(n_neighbors=min(10, len(items))).fit(np.concatenate([items, known]))
     is_known = search.kneighbors(items, return_distance=False) >= len(items)
     kept = is_known.mean(1) <= 0.5
-    return items[kept] if 2 * kept.sum() >= len(items) else items
+    return kept if 2 * kept.sum() >= len(items) else everyone
 
 
 def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> _Ruler:
@@ -158,24 +175,10 @@ def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generato
         large = [rows for rows in classes if len(rows) >= size]
         if 2 * len(large) > len(classes):
             draws = [_draw(rows, size, random) for rows in large for _ in range(_n_draws(size))]
-            measured = float(np.mean([_best_cut(rows, random) for rows in draws]))
+            measured = float(np.mean([best_cut(rows, random).value for rows in draws]))
             scale = max(measured / usual, 0.01)
         cuts.append(scale * usual)
     return _Ruler(CUT_SIZES, tuple(cuts))
-
-
-def _neighbours(rows: np.ndarray, n_neighbours: int) -> np.ndarray:
-    """(n, k): the nearest others of each row."""
-    rows = rows - rows.mean(0)  # large values would drown small differences
-    squares = (rows**2).sum(1)
-    distances = squares - 2 * rows @ rows.T  # the row's own square changes no order
-    np.fill_diagonal(distances, np.inf)
-    k = min(n_neighbours, len(rows) - 1)
-    return np.argpartition(distances, k - 1, axis=1)[:, :k]
-
-
-def _n_neighbours(n: int) -> int:
-    return int(np.clip(n // 40, 3, 10))
 
 
 def _n_draws(size: int) -> int:
@@ -183,59 +186,24 @@ def _n_draws(size: int) -> int:
     return max(8, 4 * CUT_SIZES[-1] // size)
 
 
-def _leading_axes(nearest: np.ndarray, n_axes: int, random: np.random.Generator) -> np.ndarray:
-    """(n, n_axes): the slowest modes of a walk from neighbour to neighbour, slowest first."""
-    n, k = nearest.shape
-    # Weak links between random items hold the graph together: stray items are then no groups.
-    ends = np.concatenate([nearest, random.integers(0, n, (n, 4))], axis=1)
-    weights = np.tile(np.repeat([0.5, 0.01], [k, 4]), n)
-    graph = sparse.csr_array(
-        (weights, (np.repeat(np.arange(n), k + 4), ends.ravel())), shape=(n, n)
-    )
-    graph = graph + graph.T
-    scale = sparse.diags_array(1 / np.sqrt(graph.sum(1)))
-    values, vectors = eigsh(
-        scale @ graph @ scale, k=n_axes, which="LA", v0=random.random(n), tol=1e-4
-    )
-    return scale @ vectors[:, np.argsort(-values)]
-
-
-def _links(nearest: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """(n_groups, n_groups): how often items of two groups are neighbours."""
-    n_groups = groups.max() + 1
-    pairs = groups[:, None] * n_groups + groups[nearest]
-    links = np.bincount(pairs.ravel(), minlength=n_groups**2).reshape(n_groups, n_groups)
-    return links + links.T
-
-
-def _cuts(links: np.ndarray) -> np.ndarray:
-    """The normalised cut between each two groups, leaving all others aside."""
-    share = links / np.maximum(np.diag(links)[:, None] + links, 1)
-    return np.where(np.eye(len(links), dtype=bool), 0.0, share + share.T)
-
-
-def _best_cut(rows: np.ndarray, random: np.random.Generator) -> float:
-    """The least normalised cut along the slowest mode, with a tenth of the rows on each side."""
-    nearest = _neighbours(rows, _n_neighbours(len(rows)))
-    rank = np.argsort(np.argsort(_leading_axes(nearest, 2, random)[:, 1], kind="stable"))
-    places = np.unique(np.linspace(0.1, 0.9, 81) * len(rows)).astype(int)
-    return min(_cuts(_links(nearest, (rank >= place).astype(int)))[0, 1] for place in places)
-
-
 def _cut_between(a: np.ndarray, b: np.ndarray, ruler: _Ruler, random: np.random.Generator) -> float:
     """The normalised cut between two groups, in units of the best cut through a known class."""
     size, unit = ruler.pick(2 * min(len(a), len(b)))
-    cuts = []
+    found = []
     for _ in range(_n_draws(size)):
         parts = [_draw(rows, size // 2, random) for rows in (a, b)]
         sides = np.repeat([0, 1], [len(part) for part in parts])
-        nearest = _neighbours(np.concatenate(parts), _n_neighbours(size))
-        cuts.append(_cuts(_links(nearest, sides))[0, 1])
-    return float(np.mean(cuts)) / unit
+        nearest = nearest_others(np.concatenate(parts), n_neighbours(size))
+        found.append(cuts(nearest, sides)[0, 1])
+    return float(np.mean(found)) / unit
 
 
 def _partition(
-    items: np.ndarray, ruler: _Ruler, settings: ClusterSettings, random: np.random.Generator
+    items: np.ndarray,
+    turned: Turned | None,
+    ruler: _Ruler,
+    settings: ClusterSettings,
+    random: np.random.Generator,
 ) -> np.ndarray:
     """(n,) a group for each item, by as many groups as are asked for or can be told apart."""
     n_distinct = len(np.unique(items, axis=0))
@@ -245,16 +213,17 @@ def _partition(
         return best
     if asked is not None and (asked == 1 or n_distinct < max(FEWEST, 3 * asked)):
         return fit_kmeans(items, min(asked, n_distinct), random)
-    nearest = _neighbours(items, int(np.clip(len(items) // 20, 5, 15)))
+    nearest = nearest_others(items, int(np.clip(len(items) // 20, 5, 15)))
     most = min(asked or MAX_GROUPS, n_distinct // 2)
-    axes = _leading_axes(nearest, most, random)
+    axes = slowest_modes(nearest, most, random)
     if asked is not None:
         return _divide(axes, asked, random)
+    landings = None if turned is None or ruler.crossing is None else turned.landings()
     for n_groups in range(2, most + 1):
         if n_groups > 2 * (best.max() + 1) + 3:
             break  # twice as many pieces as groups, and still no further group
         groups = _divide(axes, n_groups, random)
-        groups = _merge(items, nearest, groups, ruler, settings, random)
+        groups = _merge(items, nearest, landings, groups, ruler, settings, random)
         if groups.max() <= best.max():
             continue
         standard = settings.first_cut + settings.each_more * (int(groups.max()) - 1)
@@ -267,10 +236,10 @@ def _most_apart(
     items: np.ndarray, groups: np.ndarray, ruler: _Ruler, random: np.random.Generator
 ) -> float:
     """The cut to its nearest other group, of the group where this is least."""
-    cuts = np.zeros((groups.max() + 1,) * 2)
-    for a, b in combinations(range(len(cuts)), 2):
-        cuts[a, b] = _cut_between(items[groups == a], items[groups == b], ruler, random)
-    return float((cuts + cuts.T).max(1).min())
+    found = np.zeros((groups.max() + 1,) * 2)
+    for a, b in combinations(range(len(found)), 2):
+        found[a, b] = _cut_between(items[groups == a], items[groups == b], ruler, random)
+    return float((found + found.T).max(1).min())
 
 
 def _divide(axes: np.ndarray, n_groups: int, random: np.random.Generator) -> np.ndarray:
@@ -288,6 +257,7 @@ def fit_kmeans(rows: np.ndarray, n_groups: int, random: np.random.Generator) -> 
 def _merge(
     items: np.ndarray,
     nearest: np.ndarray,
+    landings: np.ndarray | None,
     groups: np.ndarray,
     ruler: _Ruler,
     settings: ClusterSettings,
@@ -296,12 +266,15 @@ def _merge(
     """Dissolve tiny groups, then undo cuts that are too weak, beginning with the weakest."""
     fewest = max(CUT_SIZES[0] // 2, settings.smallest_share * len(items))
     while groups.max() > 0:
-        cuts, sizes = _cuts(_links(nearest, groups)), np.bincount(groups)
+        between, sizes = cuts(nearest, groups), np.bincount(groups)
+        crossed = _most_crossed(landings, groups, ruler)
         if sizes.min() < fewest:
             small = int(sizes.argmin())
-            into = _most_linked(cuts, small)
+            into = _most_linked(between, small)
+        elif crossed is not None:
+            small, into = crossed
         else:
-            pairs = sorted(combinations(range(len(sizes)), 2), key=lambda pair: -cuts[pair])
+            pairs = sorted(combinations(range(len(sizes)), 2), key=lambda pair: -between[pair])
             for small, into in pairs[:3]:
                 rows = items[groups == small], items[groups == into]
                 if _cut_between(*rows, ruler, random) > settings.next_cuts:
@@ -310,6 +283,17 @@ def _merge(
                 return groups
         groups = _join(groups, small, into)
     return groups
+
+
+def _most_crossed(
+    landings: np.ndarray | None, groups: np.ndarray, ruler: _Ruler
+) -> tuple[int, int] | None:
+    """The two groups that turned copies know least apart, if these are one class by that."""
+    if landings is None or ruler.crossing is None:
+        return None
+    between = cuts(landings, groups)
+    a, b = divmod(int(between.argmax()), len(between))
+    return (a, b) if between[a, b] > ONE_CLASS * ruler.crossing else None
 
 
 def _dissolve_unstable(
@@ -326,15 +310,15 @@ def _dissolve_unstable(
         weakest = int(stability.argmin())
         if stability[weakest] >= LEAST_STABILITY:
             break
-        links = _links(_neighbours(items, 15), groups)
-        groups = _join(groups, weakest, _most_linked(links, weakest))
+        linked = links(nearest_others(items, 15), groups)
+        groups = _join(groups, weakest, _most_linked(linked, weakest))
     return groups
 
 
-def _most_linked(links: np.ndarray, group: int) -> int:
+def _most_linked(linked: np.ndarray, group: int) -> int:
     """The other group with the largest value, which may be nought."""
-    others = np.delete(np.arange(len(links)), group)
-    return int(others[links[group, others].argmax()])
+    others = np.delete(np.arange(len(linked)), group)
+    return int(others[linked[group, others].argmax()])
 
 
 def _join(groups: np.ndarray, small: int, into: int) -> np.ndarray:

@@ -31,15 +31,13 @@ class GroupingSpace:
 
     def transform(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
         """(n, a + b) float32: the features that are grouped."""
+        placed = (embeddings - self.embedding_mean) @ self.embedding_axes
+        return np.concatenate([self.by_looks(inputs), placed.astype(np.float32)], axis=1)
+
+    def by_looks(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, a) float32: the part of the features that needs no f."""
         parts = [
-            np.concatenate(
-                [
-                    place(describe(inputs[rows]), self.input_mean, self.input_scale)
-                    @ self.input_axes,
-                    (embeddings[rows] - self.embedding_mean) @ self.embedding_axes,
-                ],
-                axis=1,
-            )
+            place(describe(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
             for rows in chunks(len(inputs))
         ]
         return np.concatenate(parts).astype(np.float32)

@@ -45,6 +45,7 @@ from s2osc.pipeline.student import (
     weigh_vote,
 )
 from s2osc.pipeline.teacher import Sight, Teacher, TeacherSettings, train_teacher
+from s2osc.pipeline.turning import Pictures
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
@@ -326,8 +327,13 @@ class S2OSCMethod:
         rows = np.flatnonzero(is_unknown)
         unknown = one_vector(pooled.inputs[rows]), sight.embeddings[rows]
         space = fit_space(known, labels, unknown, seed=seed)
+        pictures = None
+        if unknown[0].ndim > 2:
+            pictures = Pictures(unknown[0], space, seed), Pictures(known[0], space, seed)
         grouping = group_unknown(
-            space.transform(*unknown), space.transform(*known), labels, self.clusters, seed=seed
+            *(space.transform(*unknown), space.transform(*known), labels, self.clusters),
+            seed=seed,
+            pictures=pictures,
         )
         return space, grouping
 

@@ -1,0 +1,83 @@
+"""A graph of nearest neighbours, and how many of its links a cut loses."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
+
+
+class Cut(NamedTuple):
+    """Two parts of some items, and what it takes to part them."""
+
+    value: float  # the normalised cut
+    sides: np.ndarray  # (n,) 0 or 1
+
+
+def nearest_others(rows: np.ndarray, k: int, copies: np.ndarray | None = None) -> np.ndarray:
+    """(n, k): the nearest others of each row, or of the copy of each."""
+    mean = rows.mean(0)  # large values would drown small differences
+    rows = rows - mean
+    of = rows if copies is None else copies - mean
+    distances = (rows**2).sum(1) - 2 * of @ rows.T  # the own square changes no order
+    np.fill_diagonal(distances, np.inf)
+    k = min(k, len(rows) - 1)
+    return np.argpartition(distances, k - 1, axis=1)[:, :k]
+
+
+def n_neighbours(n: int) -> int:
+    """How many neighbours n items that are to be cut in two have."""
+    return int(np.clip(n // 40, 3, 10))
+
+
+def slowest_modes(nearest: np.ndarray, n_modes: int, random: np.random.Generator) -> np.ndarray:
+    """(n, n_modes): the slowest modes of a walk from neighbour to neighbour, slowest first."""
+    n, k = nearest.shape
+    # Weak links between random items hold the graph together: stray items are then no groups.
+    ends = np.concatenate([nearest, random.integers(0, n, (n, 4))], axis=1)
+    weights = np.tile(np.repeat([0.5, 0.01], [k, 4]), n)
+    graph = sparse.csr_array(
+        (weights, (np.repeat(np.arange(n), k + 4), ends.ravel())), shape=(n, n)
+    )
+    graph = graph + graph.T
+    scale = sparse.diags_array(1 / np.sqrt(graph.sum(1)))
+    values, vectors = eigsh(
+        scale @ graph @ scale, k=n_modes, which="LA", v0=random.random(n), tol=1e-4
+    )
+    return scale @ vectors[:, np.argsort(-values)]
+
+
+def cuts(nearest: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(n_groups, n_groups): the normalised cut between each two, leaving all others aside.
+
+    Of all links that the items of a group have in both, those that lead to the other; the sum of
+    this for both.
+
+    >>> pairs = np.array([[1], [0], [3], [0]])
+    >>> cuts(pairs, np.array([0, 0, 1, 1]))[0, 1].round(3).item()
+    0.533
+    """
+    linked = links(nearest, groups)
+    share = linked / np.maximum(np.diag(linked)[:, None] + linked, 1)
+    return np.where(np.eye(len(linked), dtype=bool), 0.0, share + share.T)
+
+
+def links(nearest: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(n_groups, n_groups): how often items of two groups are neighbours."""
+    n_groups = groups.max() + 1
+    pairs = groups[:, None] * n_groups + groups[nearest]
+    linked = np.bincount(pairs.ravel(), minlength=n_groups**2).reshape(n_groups, n_groups)
+    return linked + linked.T
+
+
+def best_cut(rows: np.ndarray, random: np.random.Generator) -> Cut:
+    """The least normalised cut along the slowest mode, with a tenth of the rows on each side."""
+    nearest = nearest_others(rows, n_neighbours(len(rows)))
+    rank = np.argsort(np.argsort(slowest_modes(nearest, 2, random)[:, 1], kind="stable"))
+    places = np.unique(np.linspace(0.1, 0.9, 81) * len(rows)).astype(int)
+    found = [(rank >= place).astype(int) for place in places]
+    return min((Cut(float(cuts(nearest, sides)[0, 1]), sides) for sides in found), key=_value)
+
+
+def _value(cut: Cut) -> float:
+    return cut.value
