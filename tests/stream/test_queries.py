@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
 from s2osc.stream.memory import herd, normalised
-from s2osc.stream.queries import STRATEGIES, choose_queries, in_turn, spread_out, uncertainty
+from s2osc.stream.queries import (
+    N_TYPICAL,
+    STRATEGIES,
+    choose_queries,
+    in_turn,
+    spread_out,
+    uncertainty,
+)
 from s2osc.types import UNKNOWN, UNSURE, Predictions
 
 EVERY = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -85,11 +92,28 @@ def test_a_small_group_gets_its_share_and_leaves_the_rest_to_others():
 
 def test_the_first_of_a_group_are_its_most_typical():
     _, embeddings, groups = made = window(50, (40, 30))
-    rows = ask("representative", made, 20).rows[:14]
+    rows, why = ask("representative", made, 20)
     for group in (0, 1):
         members = np.flatnonzero(groups == group)
-        expected = members[herd(normalised(embeddings[members]), 7)]
-        np.testing.assert_array_equal(rows[groups[rows] == group], expected)
+        expected = members[herd(normalised(embeddings[members]), N_TYPICAL)]
+        typical = [reason == f"typical of group {group}" for reason in why]
+        np.testing.assert_array_equal(rows[typical], expected)
+        others = [reason == f"one of group {group}" for reason in why]
+        assert set(rows[others]) < set(members) - set(expected)
+        assert sum(others) == 7 - N_TYPICAL
+
+
+def test_of_the_others_in_a_group_each_is_as_likely_as_any():
+    _, _, groups = made = window(50, (20,))
+    members = np.flatnonzero(groups == 0)
+    times = np.zeros(len(groups))
+    for seed in range(400):
+        rows, why = ask("representative", made, 15, seed=seed)
+        times[rows[[reason == "one of group 0" for reason in why]]] += 1
+    others = times[members][times[members] > 0]
+    # 6 of 15 each time: 160 on average, with a deviation of 10
+    assert len(others) == 20 - N_TYPICAL
+    assert np.all(np.abs(others - 160) < 40)
 
 
 def test_border_items_are_among_those_nearest_to_the_threshold():
@@ -138,7 +162,7 @@ def test_a_window_of_unknown_items_alone_can_be_asked_about():
 def test_without_groups_unknown_items_are_one():
     answer, embeddings, _ = window(30, (20, 10))
     rows, why = choose_queries("representative", answer, embeddings, 10, seed=0)
-    assert why[:7] == ["typical of group 0"] * 7
+    assert why[:7] == ["typical of group 0"] * N_TYPICAL + ["one of group 0"] * (7 - N_TYPICAL)
     assert (answer.labels[rows[:7]] == UNKNOWN).all()
 
 

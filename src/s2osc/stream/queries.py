@@ -1,6 +1,6 @@
 """Which items of a window a person is asked about, within a budget.
 
-representative   typical items of each group first, then diverse ones near the border (ours)
+representative   of each group typical items, then any; then diverse ones near the border (ours)
 unknown          items called unknown, in random order (the paper's)
 random           any item of the window
 """
@@ -16,9 +16,12 @@ from s2osc.seeding import rng
 from s2osc.stream.memory import herd, normalised
 from s2osc.types import UNKNOWN, Predictions
 
-TYPICAL = 0.7
-"""Share of the budget for typical items of groups, the rest being for the border. What groups are
+OF_GROUPS = 0.7
+"""Share of the budget for members of groups, the rest being for the border. What groups are
 too small for is not spent: a window with nothing unknown in it costs a person little."""
+N_TYPICAL = 5
+"""The first of a group, by which a person can name it. Those after them are drawn at random: f
+learns from them and seeds are held back from them, and the easy part of a class misleads both."""
 BORDER = 4
 """The most uncertain items, this many times as many as are asked, are where diverse ones are."""
 
@@ -74,13 +77,18 @@ def check_asking(strategy: str, budget: int) -> None:
 
 
 def ask_representatives(choice: Choice, budget: int) -> Queries:
-    """Groups in turn, each by the items that describe it best; then the border."""
-    n_typical = ceil(TYPICAL * budget)
-    typical = in_turn([typical_of(choice, g, n_typical) for g in _groups(choice)])[:n_typical]
-    why = [f"typical of group {choice.groups[row]}" for row in typical]
-    border = near_border(choice, budget - n_typical, leave_out=typical)
+    """Groups in turn, each by the items that describe it best and then by any; then the border."""
+    n_members = ceil(OF_GROUPS * budget)
+    of_each = [members_of(choice, g, n_members) for g in _groups(choice)]
+    members = in_turn(of_each)[:n_members]
+    typical = {row for rows in of_each for row in rows[:N_TYPICAL].tolist()}
+    why = [
+        f"{'typical' if row in typical else 'one'} of group {choice.groups[row]}"
+        for row in members.tolist()
+    ]
+    border = near_border(choice, budget - n_members, leave_out=members)
     return Queries(
-        np.concatenate([typical, border]).astype(int),
+        np.concatenate([members, border]).astype(int),
         [*why, *("between known and unknown" for _ in border)],
     )
 
@@ -106,11 +114,13 @@ def _groups(choice: Choice) -> list[int]:
     return np.unique(choice.groups[choice.called_unknown]).tolist()
 
 
-def typical_of(choice: Choice, group: int, n: int) -> np.ndarray:
-    """Rows of a group in the order of herding: any first few have the mean of all."""
+def members_of(choice: Choice, group: int, n: int) -> np.ndarray:
+    """Rows of a group: the first few by herding, which have the mean of all, then any."""
     rows = choice.called_unknown
     rows = rows[choice.groups[rows] == group]
-    return rows[herd(normalised(choice.embeddings[rows]), n)]
+    typical = rows[herd(normalised(choice.embeddings[rows]), min(n, N_TYPICAL))]
+    others = choice.random.permutation(np.setdiff1d(rows, typical))
+    return np.concatenate([typical, others[: n - len(typical)]])
 
 
 def in_turn(lists: list[np.ndarray]) -> np.ndarray:
