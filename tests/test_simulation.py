@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,24 @@ def test_a_self_taught_stream_is_judged_by_what_its_classes_mostly_are(items, tm
     told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20), self_taught=True)
     assert told["windows"][0]["joined"] == ["new 1"]
     assert told["windows"][0]["metrics"]["held_out_accuracy"] > 0.9
+
+
+def test_the_drift_of_a_self_taught_stream_is_told(items, tmp_path):
+    pytest.importorskip("matplotlib")
+    course = Course(n_windows=1, known_classes=("a", "b", "c"))
+    simulate(items, tmp_path / "asked", RUN, course, QuerySettings(20))
+    assert not (tmp_path / "asked" / "drift.svg").exists()
+    # Two classes that emerge together, and are held to be one, are learnt under one name.
+    course = replace(course, new_per_window=2)
+    told = simulate(items, tmp_path / "alone", RUN, course, QuerySettings(20), self_taught=True)
+    (window,) = told["windows"]
+    assert window["asked"] == told["budget"] == 0
+    assert 0.2 < window["metrics"]["learnt_wrong"] < 0.6
+    assert 0 <= window["metrics"]["stated_accuracy"] <= 1
+    assert (tmp_path / "alone" / "drift.svg").exists()
+    with (tmp_path / "alone" / "windows.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["learnt_wrong"]) == window["metrics"]["learnt_wrong"]
 
 
 def test_a_data_set_is_run_by_its_name(tmp_path, monkeypatch):

@@ -41,7 +41,11 @@ from s2osc.version import versions
 
 HELD_OUT = 200
 """Items of each class, a tenth of it at most, that tell how well f knows it."""
-FIGURES = ("accuracy", "f1", "f_out", "group_accuracy", "held_out_accuracy")
+FIGURES = (
+    *("accuracy", "f1", "f_out", "known_accuracy", "stated_accuracy", "group_accuracy"),
+    *("held_out_accuracy", "learnt_wrong"),
+)
+"""Of a window. ``stated_accuracy`` is what the audit says about ``known_accuracy``, from seeds."""
 
 
 class Material(NamedTuple):
@@ -141,6 +145,8 @@ def simulate(
     summary.
     """
     check_target(out, force=force)
+    if self_taught:
+        asking = replace(asking, budget=0)
     of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
     plan = make_plan(replace(run, changes=of_method))
     build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
@@ -185,7 +191,7 @@ def simulate(
     with staged_folder(out) as stage:
         write_windows(stage, windows, items.name)
         if find_spec("matplotlib") is not None:
-            draw_figures(stage, record)
+            draw_figures(stage, record, self_taught=self_taught)
         write_summary(stage, summary)
     return summary
 
@@ -233,13 +239,17 @@ def follow(
         before, state, clock = state, opened.state, Stopwatch()
         said = answers_of(state, truth, self_taught=self_taught)
         if self_taught:
-            true_name |= majorities(state, said, truth)
+            made = members_by_name(state, said, truth)
+            true_name |= {name: mostly(members) for name, members in made.items()}
+            figures |= learnt_wrong(made)
         account = None
         if said:
             learnt = take_answers(state, said, device=device, seconds_of=clock)
             state, account = learnt.state, learnt.account
         figures |= judge_held_out(stream, number, names, state, true_name)
         entry = state.history[-1]
+        if "audit" in entry:
+            figures["stated_accuracy"] = entry["audit"]["known_accuracy"]["estimate"]
         shown = ("window", "items", "unknown", "groups", "asked", "answered")
         told.append(
             {
@@ -281,16 +291,34 @@ def answers_of(state: StreamState, truth: Sequence[str], *, self_taught: bool) -
     return {name: truth[int(name)] for name in asked.names[: asked.n_asked]}
 
 
-def majorities(state: StreamState, said: Mapping[str, str], truth: Sequence[str]) -> dict[str, str]:
-    """What classes that a stream made by itself mostly are, for the judge alone."""
+def members_by_name(
+    state: StreamState, said: Mapping[str, str], truth: Sequence[str]
+) -> dict[str, list[str]]:
+    """What the items of each class are that a stream made by itself, for the judge alone."""
     asked = state.asked
     if asked is None:
         return {}
-    found = {}
-    for group, name in zip(asked.group_sizes(), said.values(), strict=True):
-        members = [truth[int(asked.names[row])] for row in np.flatnonzero(asked.groups == group)]
-        found[name] = Counter(members).most_common(1)[0][0]
-    return found
+    return {
+        name: [truth[int(asked.names[row])] for row in np.flatnonzero(asked.groups == group)]
+        for group, name in zip(asked.group_sizes(), said.values(), strict=True)
+    }
+
+
+def mostly(members: Sequence[str]) -> str:
+    return Counter(members).most_common(1)[0][0]
+
+
+def learnt_wrong(made: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """How many of the items learnt are not what their class mostly is; nothing where none is.
+
+    >>> learnt_wrong({"new 1": ["cat", "cat", "dog"], "new 2": ["fox"]})
+    {'learnt_wrong': 0.25}
+    """
+    n_items = sum(map(len, made.values()))
+    if not n_items:
+        return {}
+    n_right = sum(members.count(mostly(members)) for members in map(list, made.values()))
+    return {"learnt_wrong": round(1 - n_right / n_items, 5)}
 
 
 def judge_by_name(
@@ -351,11 +379,17 @@ def _row(told: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def draw_figures(folder: Path, record: dict[str, Any]) -> None:
-    """When classes come, and how answers fare."""
+def draw_figures(folder: Path, record: dict[str, Any], *, self_taught: bool) -> None:
+    """When classes come, how answers fare and, where nobody is asked, how far they drift."""
     # Matplotlib is an extra, which this module does without.
     from s2osc.bench.drawing import save  # noqa: PLC0415
-    from s2osc.bench.stream_figures import draw_timeline, draw_windows  # noqa: PLC0415
+    from s2osc.bench.stream_figures import (  # noqa: PLC0415
+        draw_drift,
+        draw_timeline,
+        draw_windows,
+    )
 
     save(draw_timeline([record]), folder / "timeline")
     save(draw_windows([record]), folder / "accuracy")
+    if self_taught:
+        save(draw_drift(record), folder / "drift")

@@ -8,6 +8,7 @@ from s2osc.bench.stream_experiments import STREAMS
 from s2osc.bench.stream_figures import (
     N_NAMED,
     STREAM_FIGURES,
+    draw_drift,
     draw_stages,
     draw_timeline,
     draw_windows,
@@ -54,6 +55,16 @@ def test_a_line_is_the_mean_over_partitions_of_every_window():
 
 def test_stages_show_what_is_left_of_the_beginning():
     assert lines_of(draw_stages([record()])) == {"s2osc": [[0.9, 0.8, 0.7]]}
+
+
+def test_drift_is_what_is_true_beside_what_is_stated():
+    drifting = record(values=(0.9, 0.8))
+    for window, stated in zip(drifting["windows"], (0.95, 0.9), strict=True):
+        window["metrics"] |= {"known_accuracy": stated - 0.1, "stated_accuracy": stated}
+    drifting["windows"][1]["metrics"]["learnt_wrong"] = 0.25
+    true, stated, wrong = lines_of(draw_drift(drifting)).values()
+    assert (true, stated) == ([[0.85, 0.8]], [[0.95, 0.9]])
+    np.testing.assert_array_equal(wrong, [[np.nan, 0.25]])
 
 
 def test_more_methods_than_can_be_told_apart_are_thin_and_ours_never_is():

@@ -112,13 +112,38 @@ def draw_stages(records: Sequence[Record]) -> Figure:
     return _draw_lines(series, records, "accuracy on the classes of the beginning, never seen")
 
 
+DRIFT = {
+    "known_accuracy": "accuracy on known classes",
+    "stated_accuracy": "the same, as the audit states it",
+    "learnt_wrong": "items learnt under a wrong name",
+}
+
+
+@styled
+def draw_drift(record: Record) -> Figure:
+    """How a stream that nobody answers goes astray: what is true, and what it believes."""
+    figure, grid = panel_grid(1, 4.0, 2.6)
+    axes, names = grid.flat[0], list(DRIFT.values())
+    for metric, name in DRIFT.items():
+        _draw_line(axes, name, _by_window(record, metric), names)
+    axes.set(xlabel="window", ylim=(0, 1.02))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="y")
+    add_title(figure, f"Drift of a self-taught stream: {record['dataset']}")
+    add_legend(figure, axes, "Shares of items of each window.")
+    return figure
+
+
 def _by_method(records: Sequence[Record], metric: str) -> dict[str, list[list[float]]]:
     """Of each method, the figures of every run in the order of windows; nan where one has none."""
     found: dict[str, list[list[float]]] = {}
     for record in records:
-        values = [w["metrics"].get(metric, np.nan) for w in record.get("windows") or ()]
-        found.setdefault(record["method"], []).append(values)
+        found.setdefault(record["method"], []).append(_by_window(record, metric))
     return found
+
+
+def _by_window(record: Record, metric: str) -> list[float]:
+    return [w["metrics"].get(metric, np.nan) for w in record.get("windows") or ()]
 
 
 def _draw_lines(
