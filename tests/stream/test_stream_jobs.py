@@ -151,7 +151,7 @@ def test_questions_are_groups_first_then_items_without_labels(begun):
         is_unknown = found["label"] == "unknown"
         assert row["suggested"] == ("" if is_unknown else found["label"])
         assert row["group"] == ("0" if is_unknown else "")
-        assert row["why"] in ("typical of group 0", "between known and unknown")
+        assert row["why"] in ("typical of group 0", "one of group 0", "between known and unknown")
         assert row["label"] == ""
 
 
