@@ -43,8 +43,8 @@ from s2osc.pipeline.settings import flatten
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.wording import cautions, tell
 from s2osc.progress import Stopwatch
-from s2osc.report.drawing import save_drawing
-from s2osc.report.page import Question, ReportInputs, write_report
+from s2osc.report.drawing import Question, save_drawing
+from s2osc.report.page import ReportInputs, write_report
 from s2osc.results import (
     DRAWING,
     MODEL,

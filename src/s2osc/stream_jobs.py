@@ -33,7 +33,7 @@ from s2osc.nets.training import resolve_device
 from s2osc.photos import AUTO, eye_of, named_backbone
 from s2osc.pipeline.settings import change, flatten
 from s2osc.progress import Stopwatch
-from s2osc.report.page import Question
+from s2osc.report.drawing import Question
 from s2osc.staging import check_target
 from s2osc.stream.answers import QUERIES, read_answers
 from s2osc.stream.loop import (

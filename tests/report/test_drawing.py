@@ -7,7 +7,7 @@ import pytest
 
 from s2osc.errors import DataError
 from s2osc.report import layout
-from s2osc.report.drawing import draw, load_drawing, save_drawing
+from s2osc.report.drawing import Question, draw, load_drawing, save_drawing
 from s2osc.report.page import write_report
 from s2osc.report.pictures import uri_to_bytes
 
@@ -62,6 +62,25 @@ def test_pictures_are_kept_as_they_are(pool, tmp_path):
     again = load_drawing(tmp_path / "kept", 60)
     assert again.pictures == drawing.pictures
     assert all(uri_to_bytes(uri)[:4] == b"RIFF" for uri in again.pictures.values())
+
+
+@pytest.mark.parametrize("with_images", [True, False])
+def test_questions_are_kept_with_their_pictures(pool, tmp_path, with_images):
+    inputs = pool() if with_images else pool(images=None)
+    asked = tuple(Question(item % 60, "dog", f"reason {item}") for item in range(75))
+    write_report(tmp_path / "first.html", replace(inputs, questions=asked), seed=0)
+    drawing = draw(
+        *(inputs.answer, inputs.kind_of_item, inputs.embeddings, inputs.images),
+        questions=asked,
+        seed=0,
+    )
+    save_drawing(tmp_path / "kept", drawing)
+    again = load_drawing(tmp_path / "kept", 60)
+    assert (again.questions, again.n_questions) == (asked[:60], 75)
+    assert all((question.item in again.pictures) == with_images for question in again.questions)
+    # The page for another decision knows the questions from the drawing alone.
+    write_report(tmp_path / "again.html", inputs, seed=0, drawing=again)
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "first.html").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,15 @@ def test_a_window_writes_what_classify_writes_and_the_questions(begun):
     assert labels.count("unknown") == told["counts"]["unknown"]
 
 
+def test_another_operating_point_leaves_the_questions_on_the_page(work):
+    before = (work / "results" / "report.html").read_text(encoding="utf-8")
+    redecide(work / "results", {"false_alarm": 0.2})
+    after = (work / "results" / "report.html").read_text(encoding="utf-8")
+    assert after != before
+    for page in (before, after):
+        assert all(reason in page for reason in ('id="questions"', "typical of group 0"))
+
+
 def test_questions_are_groups_first_then_items_without_labels(begun):
     rows = queries(begun / "results")
     n = summary(begun / "results")["counts"]["unknown"]

@@ -5,8 +5,10 @@ galleries change.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -27,6 +29,15 @@ from s2osc.report.pictures import (
 from s2osc.types import Answer
 
 METADATA = "drawing"
+MOST_QUESTIONS = 60
+
+
+class Question(NamedTuple):
+    """An item of the pool that a person is asked about."""
+
+    item: int
+    suggested: str  # a known class, or "" where none is likely
+    why: str
 
 
 @dataclass(frozen=True)
@@ -35,8 +46,10 @@ class Drawing:
 
     map: PoolMap
     sprites: SpriteSheet | None  # of the map's items; None for vectors
-    pictures: dict[int, str]  # data URIs of the items that galleries showed first
+    pictures: dict[int, str]  # data URIs of the items that galleries showed first, or questions
     is_crisp: bool  # images have so few pixels that each should be seen
+    questions: tuple[Question, ...] = ()  # that are shown
+    n_questions: int = 0  # that were asked
 
     def choose(self, answer: Answer) -> Galleries:
         """The galleries of an answer, out of the items of which there is a picture."""
@@ -66,17 +79,22 @@ def draw(
     images: np.ndarray | None,
     *,
     seed: int,
+    questions: Sequence[Question] = (),
 ) -> Drawing:
     """Draw the map and make the pictures for an answer, ``kinds`` being those of its items."""
     pool_map = draw_map(embeddings, kinds, seed=seed)
+    asked, n_asked = tuple(questions[:MOST_QUESTIONS]), len(questions)
     if images is None:
-        return Drawing(pool_map, None, {}, is_crisp=False)
+        return Drawing(pool_map, None, {}, False, asked, n_asked)
     galleries = choose_galleries(answer, pool_map, np.ones(len(images), bool))
+    shown = [*galleries.items.tolist(), *(question.item for question in asked)]
     return Drawing(
         pool_map,
         make_sprites(images[pool_map.items]),
-        {item: picture_uri(images[item]) for item in galleries.items.tolist()},
-        is_crisp=is_small(images[0]),
+        {item: picture_uri(images[item]) for item in dict.fromkeys(shown)},
+        is_small(images[0]),
+        asked,
+        n_asked,
     )
 
 
@@ -92,6 +110,8 @@ def save_drawing(path: Path, drawing: Drawing) -> None:
         "pictures": np.concatenate([np.empty(0, np.uint8), *pictures]),
     }
     told: dict[str, object] = {"method": drawing.map.method, "is_crisp": drawing.is_crisp}
+    if drawing.questions:
+        told |= {"questions": drawing.questions, "n_questions": drawing.n_questions}
     if sheet := drawing.sprites:
         arrays["sprites"] = np.frombuffer(uri_to_bytes(sheet.uri), np.uint8)
         told |= {"width": sheet.width, "height": sheet.height, "columns": sheet.columns}
@@ -113,11 +133,16 @@ def load_drawing(path: Path, n_items: int) -> Drawing:
         ) from error
 
 
-def _assemble(told: dict[str, str], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
+def _assemble(told: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
     items, points, components = (arrays[name] for name in ("items", "points", "components"))
     if not len(items) == len(points) == len(components) or points.shape[1:] != (2,):
         raise ValueError("its arrays are of different lengths")
-    shown = np.concatenate([items, arrays["picture_items"]])
+    questions = tuple(
+        Question(int(item), str(suggested), str(why))
+        for item, suggested, why in told.get("questions", ())
+    )
+    asked_items = np.array([question.item for question in questions], np.int64)
+    shown = np.concatenate([items, arrays["picture_items"], asked_items])
     if not len(items) or shown.min() < 0 or shown.max() >= n_items:
         raise ValueError(f"it is not about the {n_items} items of the pool")
     ends = np.cumsum(arrays["picture_sizes"])
@@ -131,4 +156,5 @@ def _assemble(told: dict[str, str], arrays: dict[str, np.ndarray], n_items: int)
         uri = bytes_to_uri(arrays["sprites"].tobytes())
         sheet = SpriteSheet(uri, *(int(told[name]) for name in ("width", "height", "columns")))
     pool_map = PoolMap(items, points, components, told["method"])
-    return Drawing(pool_map, sheet, pictures, bool(told["is_crisp"]))
+    n_questions = int(told.get("n_questions", 0))
+    return Drawing(pool_map, sheet, pictures, bool(told["is_crisp"]), questions, n_questions)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
@@ -16,24 +16,12 @@ from markupsafe import Markup
 from s2osc.errors import DataError, OutputError
 from s2osc.report import words
 from s2osc.report.audit import Audit, read_audit
-from s2osc.report.drawing import Drawing, draw
+from s2osc.report.drawing import Drawing, Question, draw
 from s2osc.report.histogram import distribution
 from s2osc.report.kinds import SHAPES, Kind, find_kinds, kind_of_item
-from s2osc.report.pictures import picture_uri
 from s2osc.types import Answer
 
 MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carries
-
-
-MOST_QUESTIONS = 60
-
-
-class Question(NamedTuple):
-    """An item of the pool that a person is asked about."""
-
-    item: int
-    suggested: str  # a known class, or "" where none is likely
-    why: str
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ class ReportInputs:
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
     folder: str = ""  # the result folder as the user typed it, for the commands shown
-    questions: tuple[Question, ...] = ()  # of which the first are shown
+    questions: tuple[Question, ...] = ()  # of which the first are shown; from then on drawn
 
     def __post_init__(self) -> None:
         n = len(self.answer.labels)
@@ -119,7 +107,9 @@ def write_report(
     if drawing is None:
         assert inputs.embeddings is not None, "there is nothing to draw a map from"
         drawing = draw(
-            inputs.answer, inputs.kind_of_item, inputs.embeddings, inputs.images, seed=seed
+            *(inputs.answer, inputs.kind_of_item, inputs.embeddings, inputs.images),
+            questions=inputs.questions,
+            seed=seed,
         )
     page = render(inputs, drawing)
     try:
@@ -162,8 +152,8 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         n_pool=len(inputs.names),
         map=drawing.map,
         sprites=drawing.sprites,
-        questions=_questions(inputs),
-        n_questions=len(inputs.questions),
+        questions=_questions(inputs, drawing),
+        n_questions=drawing.n_questions,
         is_crisp=drawing.is_crisp,
         compositions=_compositions(inputs),
         distinct=tiles(galleries.distinct, "w", answer.distinctness),
@@ -180,16 +170,10 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
     )
 
 
-def _questions(inputs: ReportInputs) -> list[Asked]:
-    images = inputs.images
+def _questions(inputs: ReportInputs, drawing: Drawing) -> list[Asked]:
     return [
-        Asked(
-            name=inputs.names[item],
-            suggested=suggested,
-            why=why,
-            picture=None if images is None else picture_uri(images[item]),
-        )
-        for item, suggested, why in inputs.questions[:MOST_QUESTIONS]
+        Asked(inputs.names[item], suggested, why, drawing.pictures.get(item))
+        for item, suggested, why in drawing.questions
     ]
 
 
