@@ -94,6 +94,19 @@ def test_no_image_is_turned_too_far():
     assert 0.8 * high < max(found) <= high + 0.02
 
 
+def test_large_images_are_turned_as_small_ones():
+    small = strokes(slants(60, 9))
+    large = small.repeat(2, axis=1).repeat(2, axis=2)
+    labels = np.repeat([0, 1], 30)
+    taken = []
+    for images in (small, large):
+        known = images, np.zeros((60, 1), np.float32)
+        space = fit_space(known, labels, known, seed=0)
+        taken.append(Pictures(images, space, 0).take(np.arange(20)))
+    np.testing.assert_allclose(taken[0].items, taken[1].items, atol=1e-4)
+    np.testing.assert_allclose(taken[0].copies, taken[1].copies, atol=1e-4)
+
+
 def test_copies_land_beside_others_than_their_own():
     items = np.arange(6.0)[:, None]
     landings = Turned(items, items + 0.4).landings()

@@ -13,7 +13,7 @@ import torch
 from s2osc.nets.image_ops import rotate_by
 from s2osc.nets.networks import as_tensor
 from s2osc.pipeline.cuts import best_cut, cuts, nearest_others
-from s2osc.pipeline.grouping_space import GroupingSpace
+from s2osc.pipeline.grouping_space import GroupingSpace, shrink
 from s2osc.seeding import rng
 
 DEGREES = 15.0
@@ -32,8 +32,8 @@ class Pictures(NamedTuple):
     seed: int
 
     def take(self, rows: np.ndarray) -> "Turned":
-        """Some of them, beside their copies."""
-        images = self.images[rows]
+        """Some of them, beside their copies; both as small as they are compared."""
+        images = shrink(self.images[rows]).round().astype(np.uint8)
         return Turned(*map(self.space.by_looks, (images, turn(images, seed=self.seed))))
 
 
