@@ -9,6 +9,7 @@ from s2osc.pipeline.clusters import ClusterSettings, group_unknown
 from s2osc.pipeline.cuts import cuts
 from s2osc.pipeline.grouping_space import fit_space
 from s2osc.pipeline.turning import DEGREES, Pictures, Turned, turn, usual_crossing
+from samples import make_blobs
 
 SIDE = 24
 
@@ -124,6 +125,12 @@ def test_copies_that_go_over_raise_the_cut():
 
     assert crossed(0) == 0
     assert 0 < crossed(1) < crossed(1.5) < 2
+
+
+def test_known_classes_in_parts_that_lie_apart_say_nothing():
+    parts = make_blobs(50, 4, distance=30.0)[0]
+    random = np.random.default_rng(0)
+    assert usual_crossing(Turned(parts, parts), parts, np.repeat([0, 1], 100), random) is None
 
 
 def test_known_classes_that_are_small_say_nothing():

@@ -21,6 +21,7 @@ N_NEIGHBOURS = 10
 ONE_CLASS = 0.75
 """Two groups are one if turned copies cross the border this often, relative to known classes."""
 FEWEST = 40  # items of a known class that it can be measured with
+LEAST_CROSSING = 0.05  # below, the known classes fall apart themselves and measure nothing
 CHUNK = 4_096
 
 
@@ -67,7 +68,7 @@ def usual_crossing(
 ) -> float | None:
     """The mean cut that turned copies make across the best cut through a known class.
 
-    None where every class is too small to tell.
+    None where every class is too small to tell, or in parts that no turn brings together.
     """
     crossings = []
     for c in np.unique(labels):
@@ -75,4 +76,5 @@ def usual_crossing(
         if len(rows) >= FEWEST:
             sides = best_cut(known[rows], random).sides
             crossings.append(cuts(turned.take(rows).landings(), sides)[0, 1])
-    return float(np.mean(crossings)) if crossings else None
+    usual = float(np.mean(crossings)) if crossings else 0.0
+    return usual if usual >= LEAST_CROSSING else None
