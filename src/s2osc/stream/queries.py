@@ -1,6 +1,6 @@
 """Which items of a window a person is asked about, within a budget.
 
-representative   of each group typical items, then any; then diverse ones near the border (ours)
+representative   typical items of each group, any of the groups, diverse ones near the border (ours)
 unknown          items called unknown, in random order (the paper's)
 random           any item of the window
 """
@@ -20,8 +20,10 @@ OF_GROUPS = 0.7
 """Share of the budget for members of groups, the rest being for the border. What groups are
 too small for is not spent: a window with nothing unknown in it costs a person little."""
 N_TYPICAL = 5
-"""The first of a group, by which a person can name it. Those after them are drawn at random: f
-learns from them and seeds are held back from them, and the easy part of a class misleads both."""
+"""Of a group, by which a person can name it. Those after them are drawn at random from all groups:
+f learns from them and seeds are held back from them, so they must be as what will come. The easy
+part of a class would mislead both, and so would a small group of it that is asked as often as the
+rest."""
 BORDER = 4
 """The most uncertain items, this many times as many as are asked, are where diverse ones are."""
 
@@ -77,19 +79,19 @@ def check_asking(strategy: str, budget: int) -> None:
 
 
 def ask_representatives(choice: Choice, budget: int) -> Queries:
-    """Groups in turn, each by the items that describe it best and then by any; then the border."""
+    """Groups in turn by a few items that describe each best, then any of them; then the border."""
     n_members = ceil(OF_GROUPS * budget)
-    of_each = [members_of(choice, g, n_members) for g in _groups(choice)]
-    members = in_turn(of_each)[:n_members]
-    typical = {row for rows in of_each for row in rows[:N_TYPICAL].tolist()}
-    why = [
-        f"{'typical' if row in typical else 'one'} of group {choice.groups[row]}"
-        for row in members.tolist()
-    ]
-    border = near_border(choice, budget - n_members, leave_out=members)
+    typical = in_turn([typical_of(choice, group) for group in _groups(choice)])[:n_members]
+    others = choice.random.permutation(np.setdiff1d(choice.called_unknown, typical))
+    others = others[: n_members - len(typical)]
+    border = near_border(choice, budget - n_members, leave_out=np.append(typical, others))
     return Queries(
-        np.concatenate([members, border]).astype(int),
-        [*why, *("between known and unknown" for _ in border)],
+        np.concatenate([typical, others, border]).astype(int),
+        [
+            *(f"typical of group {group}" for group in choice.groups[typical]),
+            *(f"one of group {group}" for group in choice.groups[others]),
+            *("between known and unknown" for _ in border),
+        ],
     )
 
 
@@ -114,13 +116,11 @@ def _groups(choice: Choice) -> list[int]:
     return np.unique(choice.groups[choice.called_unknown]).tolist()
 
 
-def members_of(choice: Choice, group: int, n: int) -> np.ndarray:
-    """Rows of a group: the first few by herding, which have the mean of all, then any."""
+def typical_of(choice: Choice, group: int) -> np.ndarray:
+    """Rows of a group in the order of herding: any first few have the mean of all."""
     rows = choice.called_unknown
     rows = rows[choice.groups[rows] == group]
-    typical = rows[herd(normalised(choice.embeddings[rows]), min(n, N_TYPICAL))]
-    others = choice.random.permutation(np.setdiff1d(rows, typical))
-    return np.concatenate([typical, others[: n - len(typical)]])
+    return rows[herd(normalised(choice.embeddings[rows]), N_TYPICAL)]
 
 
 def in_turn(lists: list[np.ndarray]) -> np.ndarray:
