@@ -430,8 +430,10 @@ def test_a_reader_who_leaves_early_is_no_error():
 
 
 WAIT_WHILE_WRITING = """
-import sys, time
+import signal, sys, time
 from s2osc import cli, jobs
+# A shell that runs the tests in the background leaves the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def wait(*_):
     print("writing", flush=True)
     time.sleep(60)
