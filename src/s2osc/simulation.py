@@ -317,7 +317,7 @@ def learnt_wrong(made: Mapping[str, Sequence[str]]) -> dict[str, float]:
     n_items = sum(map(len, made.values()))
     if not n_items:
         return {}
-    n_right = sum(members.count(mostly(members)) for members in map(list, made.values()))
+    n_right = sum(members.count(mostly(members)) for members in made.values())
     return {"learnt_wrong": round(1 - n_right / n_items, 5)}
 
 
