@@ -1,5 +1,6 @@
 """A graph of nearest neighbours, and how many of its links a cut loses."""
 
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -76,8 +77,5 @@ def best_cut(rows: np.ndarray, random: np.random.Generator) -> Cut:
     rank = np.argsort(np.argsort(slowest_modes(nearest, 2, random)[:, 1], kind="stable"))
     places = np.unique(np.linspace(0.1, 0.9, 81) * len(rows)).astype(int)
     found = [(rank >= place).astype(int) for place in places]
-    return min((Cut(float(cuts(nearest, sides)[0, 1]), sides) for sides in found), key=_value)
-
-
-def _value(cut: Cut) -> float:
-    return cut.value
+    parted = [Cut(float(cuts(nearest, sides)[0, 1]), sides) for sides in found]
+    return min(parted, key=attrgetter("value"))
