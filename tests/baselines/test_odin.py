@@ -1,4 +1,4 @@
-"""ODIN: softened confidence, the step that raises it, and the choice of the step."""
+"""ODIN: softened confidence, the step that raises it, and how known items choose both."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from contract import CHECKS, KNOWN, POOL, TRUTH, fitted
 from s2osc.baselines.odin import (
     ODIN,
     choose_eps,
+    choose_temperature,
     confidence,
     doubt,
     perturb,
@@ -130,6 +131,28 @@ def test_the_step_chosen_makes_f_surest_of_known_items():
     assert choose_eps(network, inputs, (0.3, 0.0, 0.1), 1000) == 0.3
     # Of a model that never changes its mind no step is better than none.
     assert choose_eps(linear(0 * WEIGHTS, (16,)), inputs, (0.3, 0.0, 0.1), 1000) == 0
+
+
+def test_the_temperature_chosen_makes_f_as_sure_as_it_is_right():
+    sure = np.tile([[6.0, 0.0]], (10, 1))
+    labels = np.array([0] * 9 + [1])
+    temperature = choose_temperature(sure, labels)
+    assert temperature == pytest.approx(6 / np.log(9), rel=1e-3)
+    assert confidence(sure, temperature)[0] == pytest.approx(0.9, abs=1e-3)
+
+
+def test_the_temperature_stays_between_one_and_the_published_one():
+    sure = np.tile([[6.0, 0.0]], (10, 1))
+    assert choose_temperature(sure, np.zeros(10, int)) == 1
+    assert choose_temperature(sure, np.ones(10, int)) == pytest.approx(1_000, rel=1e-2)
+
+
+def test_a_given_temperature_is_kept_and_another_is_chosen_by_items_held_out():
+    assert replace(METHOD, temperature=1000.0).fit(KNOWN, POOL, seed=0).temperature == 1000
+    model = fitted(METHOD)
+    held_out = hold_out(KNOWN, RECIPE.held_out, seed=0).held_out
+    logits = model.teacher.look(held_out.inputs).logits
+    assert model.temperature == choose_temperature(logits, held_out.labels)
 
 
 def test_a_given_step_is_taken_and_another_is_from_the_grid():

@@ -10,19 +10,24 @@ eps = 0 this is the largest softmax probability.
 Reference: S. Liang, Y. Li, R. Srikant, "Enhancing the Reliability of Out-of-distribution Image
 Detection in Neural Networks", ICLR 2018.
 
-What differs: eps was published as tuned on out-of-distribution items, which nobody has here. It is
-the one of a grid that makes f surest of held-out known items, or is given. It is in units of pixels
-from 0 to 1; for vectors, in deviations of each feature over the training items. The score given is
+What differs: T and eps were published as tuned on out-of-distribution items, which nobody has here.
+Known items held out of training choose both, or they are given. T is the one, from 1 to the
+published 1,000, that makes f's probabilities as right as they are sure (C. Guo et al., "On
+Calibration of Modern Neural Networks", ICML 2017): the published T compares f's largest logit to
+their mean, which tells items of another data set and loses unknown classes that resemble two known
+ones. eps is the one of a grid that makes f surest. It is in units of pixels from 0 to 1; for
+vectors, in deviations of each feature over the training items. The score given is
 T (log(1 / conf) - log C), which falls as conf rises and is in the units of logits: at T = 1000 conf
 itself differs from 1 / C by a thousandth, and its order would be lost to rounding. The threshold
-lets 95 % of the labelled items held out of training pass, perturbed like all others.
+lets 95 % of the items held out pass, perturbed like all others.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from scipy.special import logsumexp, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, logsumexp, softmax
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -36,6 +41,7 @@ from s2osc.progress import track
 from s2osc.types import Labelled, Predictions
 
 BYTE = 255.0
+PUBLISHED_TEMPERATURE = 1_000.0
 
 
 def confidence(logits: np.ndarray, temperature: float) -> np.ndarray:
@@ -91,6 +97,25 @@ def perturbed_logits(
     return logits
 
 
+def choose_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+    """The T from 1 to 1,000 at which the labels are likeliest: f is then as sure as it is right.
+
+    An f that is never wrong cannot be too sure: T is 1.
+
+    >>> sure, labels = np.tile([4.0, 0.0], (4, 1)), np.array([0, 0, 0, 1])
+    >>> round(choose_temperature(sure, labels), 2)  # right three times of four: 4 / log 3
+    3.64
+    """
+
+    def surprise(log_temperature: float) -> float:
+        softened = log_softmax(logits.astype(np.float64) / np.exp(log_temperature), axis=1)
+        return -float(softened[np.arange(len(labels)), labels].mean())
+
+    bounds = (0.0, np.log(PUBLISHED_TEMPERATURE))
+    best = minimize_scalar(surprise, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x
+    return float(np.exp(min((0.0, best), key=surprise)))
+
+
 def choose_eps(
     network: Network, known: np.ndarray, grid: tuple[float, ...], temperature: float
 ) -> float:
@@ -110,15 +135,17 @@ def choose_eps(
 class ODIN:
     """f's softened confidence after a small step that raises it."""
 
-    temperature: float = 1_000.0
+    temperature: float | None = None  # None: the one that calibrates f
     eps: float | None = None  # None: the best of the grid
     grid: tuple[float, ...] = (0.0, 0.0005, 0.0014, 0.0028, 0.005)
     known_recall: float = 0.95
     recipe: Recipe = IMAGES
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature < np.inf:
-            raise SettingsError(f"ODIN.temperature is {self.temperature}; give a number above 0")
+        if self.temperature is not None and not 0 < self.temperature < np.inf:
+            raise SettingsError(
+                f"ODIN.temperature is {self.temperature}; give None or a number above 0"
+            )
         if self.eps is not None and not 0 <= self.eps < np.inf:
             raise SettingsError(f"ODIN.eps is {self.eps}; give None or a number from 0")
         if not self.grid or not all(0 <= eps < np.inf for eps in self.grid):
@@ -128,12 +155,15 @@ class ODIN:
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "Perturbed":
-        """Train f, choose the step and set the threshold; the pool is not looked at."""
+        """Train f, choose T and the step, set the threshold; the pool is not looked at."""
         teacher, _, held_out = train_closed(known, self.recipe, seed=seed, device=device)
-        eps = self.eps
+        temperature, eps = self.temperature, self.eps
+        if temperature is None:
+            logits = teacher.look(held_out.inputs).logits
+            temperature = choose_temperature(logits, held_out.labels)
         if eps is None:
-            eps = choose_eps(teacher.network, held_out.inputs, self.grid, self.temperature)
-        fitted = Perturbed(teacher, self.temperature, eps, 0.0, known_scores=np.zeros(0))
+            eps = choose_eps(teacher.network, held_out.inputs, self.grid, temperature)
+        fitted = Perturbed(teacher, temperature, eps, 0.0, known_scores=np.zeros(0))
         scores = fitted.score(held_out.inputs)
         return replace(
             fitted, threshold=threshold_at(scores, self.known_recall), known_scores=scores
