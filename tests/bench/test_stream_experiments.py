@@ -20,8 +20,10 @@ from s2osc.bench.publishing import publish
 from s2osc.bench.records import read_record
 from s2osc.bench.runner import prepare, run_experiment
 from s2osc.bench.stream_experiments import (
+    MANY_LABELS,
     STREAM_SIZES,
     STREAMS,
+    WIDE_LIMIT,
     StreamSize,
     as_learner,
     as_stream_method,
@@ -146,6 +148,14 @@ def test_a_method_that_clusters_is_told_of_one_new_class_and_estimates_several()
         for name in ("stream-single", "stream-multi")
     }
     assert told == {"stream-single": 1, "stream-multi": None}
+
+
+def test_with_several_new_classes_ours_balances_within_a_wide_limit_and_within_the_usual_one():
+    methods = STREAMS["stream-multi"].methods
+    wide, usual = (methods[name].learner.method for name in ("s2osc", "s2osc-limit-5"))
+    assert (wide.decision.false_alarm, usual.decision.false_alarm) == (WIDE_LIMIT, 0.05)
+    assert replace(wide, decision=usual.decision) == usual == FAST
+    assert {method.budget for method in methods.values()} == {MANY_LABELS}
 
 
 @pytest.fixture

@@ -92,6 +92,9 @@ def _queries() -> dict[str, StreamMethod]:
 
 MANY_LABELS = 600
 """Per window, where several classes come at once: the paper asks for many more labels than K."""
+WIDE_LIMIT = 0.2
+"""Of false alarms, where several classes come at once. New items may be most of a window: the best
+balance of alarms and items missed then lies beyond the 5 % that is the limit elsewhere."""
 AVERAGES = {
     "Average accuracy": "accuracy",
     "Average weighted F1": "f1",
@@ -108,6 +111,15 @@ OF_QUESTIONS = {
     "Labels in all": "labels",
     "Share of the new classes that were found in their window": "found",
 }
+
+
+def _several() -> dict[str, StreamMethod]:
+    """Ours weighs alarms against items missed within a wide limit, and as well within the usual."""
+    usual = replace(as_stream_method(FAST), budget=MANY_LABELS)
+    wide = as_stream_method(change(FAST, {"decision.false_alarm": WIDE_LIMIT}))
+    ours = {"s2osc": replace(wide, budget=MANY_LABELS), "s2osc-limit-5": usual}
+    return _compared(budget=MANY_LABELS) | ours
+
 
 _SINGLE = Experiment(
     "A stream with one new class per window: half of the classes known at the beginning",
@@ -126,7 +138,7 @@ STREAMS = {
         _SINGLE,
         title="A stream with several new classes per window, and known ones that stay away",
         protocol=StreamProtocol(arrival="parts", absent=0.2),
-        methods=_compared(budget=MANY_LABELS),
+        methods=_several(),
         data=("cifar10-features",),
         table="stream_several",
     ),
