@@ -114,6 +114,19 @@ def test_where_there_is_no_slope_the_step_goes_down():
     assert perturb(network, batch, 0.1, 1000).tolist() == [pytest.approx([-0.1] * 4)]
 
 
+def test_the_step_keeps_its_direction_where_f_is_very_sure():
+    network, batch = linear(40 * WEIGHTS, (16,)), torch.ones(1, 16)
+    likeliest = int(network(batch).argmax())
+    gap_before = gap(network, batch, likeliest)
+    # In single precision 1 - S is 0 here, and so is the slope of log S.
+    assert confidence(network(batch).detach().numpy(), 1.0).astype(np.float32)[0] == 1
+    assert gap(network, perturb(network, batch, 0.01, 1.0), likeliest) > gap_before
+    runner_up = int(network(batch)[0].topk(2).indices[1])
+    toward = np.sign(WEIGHTS[likeliest] - WEIGHTS[runner_up])
+    moved = np.sign((perturb(network, batch, 0.01, 1.0) - batch).numpy()[0])
+    np.testing.assert_array_equal(moved, toward)
+
+
 def test_perturbing_leaves_network_and_items_as_they_were():
     network, inputs = linear(WEIGHTS, (16,)), np.ones((3, 16), np.float32)
     perturbed_logits(network, inputs, 0.1, 1000)

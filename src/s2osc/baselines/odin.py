@@ -29,7 +29,6 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 from torch import Tensor
-from torch.nn import functional as F
 
 from s2osc.baselines.checks import check_share
 from s2osc.baselines.recipe import IMAGES, Recipe, decide, threshold_at, train_closed
@@ -70,13 +69,23 @@ def perturb(network: Network, batch: Tensor, eps: float, temperature: float) -> 
     their inputs is the same for all channels.
     """
     inputs = batch.float().detach().requires_grad_()
-    logits = network(inputs)
-    loss = F.cross_entropy(logits / temperature, logits.argmax(1), reduction="sum")
-    (gradient,) = torch.autograd.grad(loss, inputs)
+    doubts = _doubt_of_others(network(inputs) / temperature)
+    (gradient,) = torch.autograd.grad(doubts.sum(), inputs)
     # As published, no slope counts as a rising one; torch's sign would be 0 there.
     sign = torch.where(gradient >= 0, 1.0, -1.0)
     unit = BYTE if batch.dtype == torch.uint8 else network.scale
     return (inputs - eps * unit * sign).detach()
+
+
+def _doubt_of_others(softened: Tensor) -> Tensor:
+    """log sum_{i != c} exp(l_i / T) - l_c / T, which is log(1 / S_c - 1), of each item.
+
+    It falls as S_c rises, so that its slope has the sign of that of -log S_c. The latter is 0 in
+    single precision where f is very sure; this one never is.
+    """
+    likeliest = softened.argmax(1, keepdim=True)
+    others = softened.scatter(1, likeliest, -torch.inf)
+    return others.logsumexp(1) - softened.gather(1, likeliest)[:, 0]
 
 
 def perturbed_logits(
