@@ -34,8 +34,24 @@ def test_isolation_forest_keeps_the_contract(method, check):
 
 
 def mean_depth(n: int) -> float:
-    """c(n), the mean depth of n points, for n > 2."""
+    """c(n), the mean depth of n points."""
+    if n <= 2:
+        return float(n == 2)
     return 2 * (np.log(n - 1) + 0.5772156649) - 2 * (n - 1) / n
+
+
+@pytest.mark.parametrize(("n", "depth"), [(2, 1.0), (3, 1.2074)])
+def test_of_a_few_points_that_no_cut_parts_the_depth_is_the_mean_one(n, depth):
+    assert mean_depth(n) == pytest.approx(depth, abs=1e-4)
+    # Equal points stay together: depth 0 and c(n) for those in the leaf, so h / c(n) is 1.
+    trees = ensemble.IsolationForest(max_samples=n, random_state=0).fit(np.zeros((n, 1)))
+    assert -trees.score_samples(np.zeros((1, 1)))[0] == pytest.approx(0.5)
+    # Three points in a row: the middle one is always parted last, at depth 2, the others at
+    # depth 1 or 2; two are parted at depth 1.
+    points = np.arange(n, dtype=float)[:, None]
+    trees = ensemble.IsolationForest(max_samples=n, random_state=0).fit(points)
+    mean = 1.0 if n == 2 else 2.0
+    assert -trees.score_samples(points[1:2])[0] == pytest.approx(2 ** (-mean / depth), abs=1e-3)
 
 
 def test_a_point_that_every_first_cut_sets_apart_has_the_score_of_depth_one():

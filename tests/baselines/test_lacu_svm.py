@@ -195,11 +195,23 @@ def test_the_push_follows_the_nearest_positive(least, push):
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "bounds"), [(2, (0, 0)), (5, (-0.78, -0.6)), (10, (-0.9, -0.8))], ids=str
+    ("n_classes", "bounds"), [(2, (-0.9, 0)), (5, (-0.78, -0.6)), (10, (-0.9, -0.8))], ids=str
 )
 def test_the_balance_follows_the_number_of_classes(n_classes, bounds):
     signs = np.append(1, -np.ones(n_classes - 1))
     assert balance_bounds(signs, 1.3) == pytest.approx(bounds)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.6, 0.9])
+def test_a_class_with_half_of_the_labels_still_pushes_the_others_away(share):
+    signs = np.repeat([1, -1], [round(10 * share), round(10 * (1 - share))])
+    low, high = balance_bounds(signs, 1.3)
+    assert (low, high) == (-0.9, pytest.approx(2 * share - 1))
+
+
+def test_one_known_class_is_refused():
+    with pytest.raises(DataError, match="one known class"):
+        LACUSVM().fit(Labelled(POOL[:9], np.zeros(9, int)), POOL, seed=0)
 
 
 def test_the_balance_of_very_many_classes_can_be_kept():

@@ -13,6 +13,7 @@ from s2osc.baselines.recipe import (
     VECTORS,
     Recipe,
     as_rows,
+    decide,
     hold_out,
     threshold_at,
     train_closed,
@@ -54,6 +55,20 @@ def test_what_is_held_out_follows_the_seed_and_stays_in_order():
     np.testing.assert_array_equal(first, again)
     assert set(first[:, 0]) != set(other[:, 0])
     assert (np.diff(first[:, 0]) > 0).all()
+
+
+def test_one_known_class_is_refused_unless_it_will_do():
+    known = numbered([20])
+    with pytest.raises(DataError, match="one known class, and this method learns to tell"):
+        train_closed(known, RECIPE, seed=0, device="cpu")
+    assert train_closed(known, RECIPE, seed=0, device="cpu", one_will_do=True).teacher
+
+
+def test_scores_that_are_no_numbers_are_refused():
+    with pytest.raises(DataError, match=r"held-out labelled item 1 has no score \(of 2 such\)"):
+        threshold_at(np.array([0.0, np.nan, np.nan]), 0.95)
+    with pytest.raises(DataError, match=r"item 0 has no score .*; look for NaN"):
+        decide(np.array([np.nan]), np.ones((1, 2)) / 2, 1.0, np.arange(3.0))
 
 
 def test_a_class_of_one_item_is_refused():

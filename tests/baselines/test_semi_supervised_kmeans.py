@@ -92,3 +92,30 @@ def test_the_number_of_new_classes_beside_several_known_ones_is_found(n_new):
 def test_one_new_class_is_the_least_answer():
     rows, labels = blobs(2)
     assert estimate_n_new(rows, labels, rows[:3], seed=0) == 1
+
+
+@pytest.mark.parametrize("n_new", [1, 2, 3])
+def test_lengths_of_items_are_no_classes(n_new):
+    random = np.random.default_rng(0)
+    directions = np.abs(random.normal(size=(5 + n_new, 32))) ** 3
+    labels = np.repeat(np.arange(5 + n_new), 120)
+    rows = directions[labels] + 0.2 * np.abs(random.normal(size=(len(labels), 32)))
+    rows *= random.lognormal(0, 0.8, size=(len(rows), 1))
+    is_labelled = (labels < 5) & (random.random(len(labels)) < 0.5)
+    found = estimate_n_new(rows[is_labelled], labels[is_labelled], rows[~is_labelled], seed=0)
+    assert found == n_new
+
+
+def test_new_classes_are_counted_in_a_part_of_many_items(monkeypatch):
+    sizes = []
+
+    def count(labelled, labels, unlabelled, n_new, *, seed):
+        sizes.append((len(labelled), np.unique(labels).tolist(), len(unlabelled)))
+        return semi_supervised_kmeans(labelled, labels, unlabelled, n_new, seed=seed, n_starts=1)
+
+    monkeypatch.setattr("s2osc.baselines.semi_supervised_kmeans.N_COUNTED", 40)
+    monkeypatch.setattr("s2osc.baselines.semi_supervised_kmeans.semi_supervised_kmeans", count)
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    labels = np.repeat([0, 1], [90, 10])
+    estimate_n_new(rows[:100], labels, rows[100:], seed=0)
+    assert set(map(str, sizes)) == {str((30, [0, 1], 40))}

@@ -144,7 +144,9 @@ class EULAC:
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "PoolClassifier":
         """Find the known share of the pool by f, then train the network."""
-        teacher, training, held_out = train_closed(known, self.recipe, seed=seed, device=device)
+        teacher, training, held_out = train_closed(
+            known, self.recipe, seed=seed, device=device, one_will_do=True
+        )
         known_share = estimate_known_share(
             teacher.look(held_out.inputs).embeddings, teacher.look(pool).embeddings, seed=seed
         )

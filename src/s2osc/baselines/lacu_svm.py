@@ -19,7 +19,9 @@ AAAI 2014. Objective, constraints and numbers are those of the authors' demo.
 What differs: f is linear in Nystroem features of the RBF kernel, or (the demo's kernel) in
 principal components of the items, because a kernel matrix over a pool of thousands is out of
 reach. RBF is the default: a hyperplane cannot close off a class on all sides. Rows are scaled to a
-mean variance of 1, so that C and the kernel's width suit any input. The balance interval is never
+mean variance of 1, so that C and the kernel's width suit any input. The method presumes a class to
+be the smaller part (three balanced classes at least): of one with half of the labels the lower end
+of the balance is -0.9, as eta ybar would turn the push around. The balance interval is never
 empty (with more than 20 classes ybar is below -0.9), and m is at most what a constant f can keep
 together with the balance: beyond it the constraints may contradict each other. A tenth of the
 labelled items is held out, as for all methods; the threshold that lets 95 % of them pass is an
@@ -36,7 +38,15 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from s2osc.baselines.checks import check_choice, check_count, check_share
 from s2osc.baselines.principal import Principal, find_principal
-from s2osc.baselines.recipe import IMAGES, Recipe, as_rows, hold_out, in_chunks, threshold_at
+from s2osc.baselines.recipe import (
+    IMAGES,
+    Recipe,
+    as_rows,
+    check_several,
+    hold_out,
+    in_chunks,
+    threshold_at,
+)
 from s2osc.errors import DataError, SettingsError
 from s2osc.progress import track
 from s2osc.seeding import rng
@@ -242,12 +252,15 @@ def hinge(a: float, z: np.ndarray) -> np.ndarray:
 def balance_bounds(signs: np.ndarray, eta: float) -> tuple[float, float]:
     """Between which values the mean of f over the pool is to lie.
 
+    Of a class that has half of the labels or more, only that its share does not grow: the lower
+    bound, from which the push of the negatives comes, would else be above 0.
+
     >>> low, high = balance_bounds(np.array([1, -1, -1, -1, -1]), 1.3)
     >>> round(low, 2), round(high, 2)
     (-0.78, -0.6)
     """
     mean = float(signs.mean())
-    return min(max(LEAST_BALANCE, eta * mean), mean), mean
+    return min(max(LEAST_BALANCE, eta * mean) if mean < 0 else LEAST_BALANCE, mean), mean
 
 
 def plain_svm(rows: np.ndarray, signs: np.ndarray, cost: float) -> np.ndarray:
@@ -353,6 +366,7 @@ class LACUSVM:
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "Separators":
         """Find f0 and f of each class, from labelled items and the pool."""
+        check_several(known)
         if not len(pool):
             raise DataError("the pool has no items; give LACUSVM some to find dense places from")
         training, held_out = hold_out(known, self.recipe.held_out, seed=seed)

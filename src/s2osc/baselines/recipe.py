@@ -72,8 +72,21 @@ def hold_out(known: Labelled, share: float, *, seed: int) -> Parts:
     )
 
 
-def train_closed(known: Labelled, recipe: Recipe, *, seed: int, device: str) -> Closed:
+def check_several(known: Labelled) -> None:
+    """Refuse one known class, where a method learns by telling classes apart."""
+    if known.n_classes < 2:
+        raise DataError(
+            "there is one known class, and this method learns to tell classes apart; give two at "
+            "least, or use one-class-svm, senc-mas or eulac"
+        )
+
+
+def train_closed(
+    known: Labelled, recipe: Recipe, *, seed: int, device: str, one_will_do: bool = False
+) -> Closed:
     """f, trained on all but the items held out: every deep method starts from this one."""
+    if not one_will_do:
+        check_several(known)
     parts = hold_out(known, recipe.held_out, seed=seed)
     teacher = train_teacher(
         parts.training, recipe.teacher, recipe.augmentation, seed=seed, device=device
@@ -87,7 +100,16 @@ def threshold_at(held_out_scores: np.ndarray, known_recall: float) -> float:
     >>> threshold_at(np.arange(1.0, 101.0), 0.95)
     95.0
     """
+    check_scores(held_out_scores, "held-out labelled item")
     return float(np.quantile(held_out_scores, known_recall, method="inverted_cdf"))
+
+
+def check_scores(scores: np.ndarray, what: str) -> None:
+    """Refuse scores that are no numbers: nothing is above or below them."""
+    if (wrong := np.flatnonzero(np.isnan(scores))).size:
+        raise DataError(
+            f"{what} {wrong[0]} has no score (of {len(wrong)} such); look for NaN in the items"
+        )
 
 
 def as_rows(inputs: np.ndarray) -> np.ndarray:
@@ -127,6 +149,7 @@ def decide(
     >>> said.labels.tolist(), said.confidence.tolist(), said.nearest.tolist()
     ([0, -1], [0.6, 0.7], [0, 1])
     """
+    check_scores(scores, "item")
     is_unknown = scores > threshold
     n_below = np.searchsorted(np.sort(known_scores), scores, side="left")
     return Predictions(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_score
+from sklearn.preprocessing import normalize
 
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
@@ -23,6 +24,7 @@ N_STARTS = 10
 MAX_ITERATIONS = 100
 MAX_NEW = 10
 N_AXES = 20  # principal axes in which new classes are counted
+N_COUNTED = 10_000  # unlabelled items in which new classes are counted, and as many labelled ones
 N_JUDGED = 2_000  # items the silhouette is taken of: its cost grows with their square
 
 
@@ -105,9 +107,12 @@ def estimate_n_new(
     """How many classes the unlabelled items add to the labelled ones, at least one.
 
     The number whose clusters give the unlabelled items the largest mean silhouette. The labelled
-    classes are clusters too, so that one new class is an answer as any other.
+    classes are clusters too, so that one new class is an answer as any other. Items are compared by
+    direction: their lengths differ within a class too, and would pass for classes.
     """
-    everything = np.concatenate([labelled, unlabelled]).astype(np.float64)
+    labelled, labels = _some(labelled, labels, seed=seed)
+    chosen = rng(seed, "counted").permutation(len(unlabelled))[:N_COUNTED]
+    everything = normalize(np.concatenate([labelled, unlabelled[chosen]]).astype(np.float64))
     axes = PCA(min(N_AXES, *everything.shape), random_state=derive(seed, "axes"))
     placed = axes.fit_transform(everything)
     labelled, unlabelled = placed[: len(labelled)], placed[len(labelled) :]
@@ -117,6 +122,15 @@ def estimate_n_new(
         found = semi_supervised_kmeans(labelled, labels, unlabelled, n_new, seed=seed)
         silhouettes.append(mean_silhouette(unlabelled[judged], found.nearest[judged]))
     return 1 + int(np.argmax(silhouettes))
+
+
+def _some(labelled: np.ndarray, labels: np.ndarray, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled items, as many of each class at most as make ``N_COUNTED`` in all."""
+    n_each = -(-N_COUNTED // (int(labels.max()) + 1))
+    order = rng(seed, "counted, labelled").permutation(len(labels))
+    kept = [order[labels[order] == c][:n_each] for c in range(int(labels.max()) + 1)]
+    rows = np.sort(np.concatenate(kept))
+    return labelled[rows], labels[rows]
 
 
 def mean_silhouette(rows: np.ndarray, groups: np.ndarray) -> float:
