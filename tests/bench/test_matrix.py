@@ -116,6 +116,11 @@ def test_metrics_come_in_their_order_and_only_those_that_are_recorded():
     assert list(tables(one)) == ["Weighted F1", "Accuracy", "F_out", "AUROC", "OSCR"]
     several = [record("msp", metrics=figures | {"group_accuracy": 0.7}, unknown_classes=["1", "2"])]
     assert list(tables(several))[5:] == ["Group accuracy", "NMI"]
+    of_classes = [several[0] | {"metrics": figures | {"class_f1": 0.3, "class_accuracy": 0.4}}]
+    assert list(tables(of_classes))[5:7] == [
+        "Weighted F1, each unknown class by itself",
+        "Accuracy, each unknown class by itself",
+    ]
 
 
 def test_rows_are_the_methods_in_the_order_of_the_experiment_then_those_run_by_name():

@@ -13,6 +13,7 @@ from s2osc.bench.metrics import (
     average_accuracies,
     chaudhry_forgetting,
     evaluate,
+    evaluate_classes,
     evaluate_groups,
     evaluate_paper_mode,
     f_out,
@@ -239,9 +240,10 @@ def test_unknown_items_that_were_missed_are_wrong_in_every_figure():
     classes, everything = np.array([7, 7, 8, 8]), np.ones(4, bool)
     missed = evaluate_groups(classes, everything, np.full(4, -1))
     assert missed == {"n_groups": 0, "group_accuracy": 0.0, "nmi": 0.0, "ari": 0.0}
-    # a class that is missed altogether is not a group that was found
+    # a class that is missed altogether is not a group that was found, and what is found of one
+    # class alone says nothing of how classes are told apart
     half = evaluate_groups(classes, everything, np.array([0, 0, -1, -1]))
-    assert half == {"n_groups": 1, "group_accuracy": 0.5, "nmi": 0.5, "ari": 0.5}
+    assert half == {"n_groups": 1, "group_accuracy": 0.5, "nmi": 0.0, "ari": 0.0}
 
 
 def test_one_unknown_class_has_no_agreement_of_groups():
@@ -329,6 +331,31 @@ def test_paper_mode_does_not_mend_what_the_method_did_not_detect():
     figures = evaluate_paper_mode(truth, classes, nothing_found, features, seed=0)
     assert (figures["accuracy"], figures["f_out"], figures["unknown_recall"]) == (0.5, 0.0, 0.0)
     assert figures["group_accuracy"] == 0.0
+
+
+def test_each_unknown_class_counts_for_itself_once_groups_are_matched():
+    truth = np.array([0, 0, 1, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN])
+    classes = np.array([4, 4, 9, 1, 1, 7, 7])
+    labels = np.array([0, UNKNOWN, 1, UNKNOWN, UNKNOWN, UNKNOWN, 0])
+    groups = np.array([-1, 2, -1, 2, 2, 0, -1])
+    found = evaluate_classes(truth, classes, labels, groups)
+    # Wrong are the known item in group 2 and the unknown one that was called 0.
+    assert found["class_accuracy"] == found["class_recall"] == round(5 / 7, 5)
+    exact = weighted_scores(np.array([0, 0, 1, 2, 2, 3, 3]), np.array([0, 2, 1, 2, 2, 3, 0]))
+    assert found["class_f1"] == round(exact["f1"], 5)
+    # Two unknown classes in one group: one of them is wrong as a whole.
+    one = evaluate_classes(truth, classes, labels, np.where(labels == UNKNOWN, 0, -1))
+    assert one["class_accuracy"] == round(4 / 7, 5)
+    # One class in two groups: the smaller one is wrong.
+    split = np.array([-1, -1, -1, 0, 1, 2, -1])
+    assert evaluate_classes(truth, classes, labels, split)["class_accuracy"] == round(4 / 7, 5)
+
+
+def test_without_unknown_items_classes_are_the_known_ones():
+    truth = np.array([0, 1, 1])
+    labels = np.array([0, UNKNOWN, 1])
+    found = evaluate_classes(truth, truth, labels, np.array([-1, 0, -1]))
+    assert found["class_accuracy"] == round(2 / 3, 5)
 
 
 def test_several_unknown_classes_are_classes_of_their_own_in_paper_mode():

@@ -8,6 +8,7 @@ import numpy as np
 from s2osc.bench.metrics import (
     auroc,
     evaluate,
+    evaluate_classes,
     evaluate_groups,
     evaluate_paper_mode,
     kmeans_groups,
@@ -34,6 +35,8 @@ def judge(
     figures = evaluate(split.truth, said)
     groups = groups_of(fitted, split.pool, said, n_unknown, seed=seed)
     figures |= evaluate_groups(split.truth_classes, is_unknown, groups)
+    if n_unknown > 1:
+        figures |= evaluate_classes(split.truth, split.truth_classes, said.labels, groups)
     if isinstance(fitted, Solution):
         figures |= judge_steps(split, fitted)
     in_paper_mode = held_out = None
@@ -44,9 +47,11 @@ def judge(
     if len(split.held_out):
         of_new = fitted.predict(split.held_out)
         new_groups = groups_of(fitted, split.held_out, of_new, n_unknown, seed=seed)
-        held_out = evaluate(split.held_out_truth, of_new) | evaluate_groups(
-            split.held_out_classes, split.held_out_truth == UNKNOWN, new_groups
-        )
+        truth, classes = split.held_out_truth, split.held_out_classes
+        held_out = evaluate(truth, of_new)
+        held_out |= evaluate_groups(classes, truth == UNKNOWN, new_groups)
+        if n_unknown > 1:
+            held_out |= evaluate_classes(truth, classes, of_new.labels, new_groups)
     return Judgement(figures, held_out, in_paper_mode)
 
 
@@ -55,7 +60,8 @@ def groups_of(
 ) -> np.ndarray:
     """(n,) the groups of a method that has some; of others, k-means of what they call unknown.
 
-    k-means is told the true number of unknown classes; a method with groups of its own is not.
+    k-means is told the true number of unknown classes, and so is DTC by ``adapt``, as in the paper;
+    the groups of S2OSC are not.
     """
     if isinstance(said, Answer):
         return said.groups

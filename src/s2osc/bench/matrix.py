@@ -30,7 +30,13 @@ METRICS = {
     "auroc": "AUROC",
     "oscr": "OSCR",
 }
-GROUP_METRICS = {"group_accuracy": "Group accuracy", "nmi": "NMI", "ari": "ARI"}
+GROUP_METRICS = {
+    "class_f1": "Weighted F1, each unknown class by itself",
+    "class_accuracy": "Accuracy, each unknown class by itself",
+    "group_accuracy": "Group accuracy",
+    "nmi": "NMI",
+    "ari": "ARI",
+}
 
 
 def make_matrix(experiment: Experiment, records: Sequence[Record]) -> list[Block]:

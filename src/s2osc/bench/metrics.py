@@ -160,8 +160,9 @@ def evaluate_groups(
     """How many groups there are, and how well they are the unknown classes.
 
     Over all truly unknown items: one that was missed (group -1) is wrong. It is in no group of the
-    accuracy, and NMI and ARI are those of the items found times the share found. They say something
-    where there are two unknown classes at least, and are absent elsewhere.
+    accuracy, and NMI and ARI are those of the items found times the share found, and 0 where these
+    are of one class. They say something where there are two unknown classes at least, and are
+    absent elsewhere.
 
     >>> evaluate_groups(np.array([5, 5, 6, 6]), np.ones(4, bool), np.array([0, 0, 1, -1]))
     {'n_groups': 2, 'group_accuracy': 0.75, 'nmi': 0.75, 'ari': 0.75}
@@ -173,15 +174,38 @@ def evaluate_groups(
     figures["group_accuracy"] = matched_accuracy(classes, theirs)
     if len(np.unique(classes)) > 1:
         found = theirs >= 0
-        share = float(np.mean(found))
+        share, are_several = float(np.mean(found)), len(np.unique(classes[found])) > 1
         for name, agreement in (
             ("nmi", normalized_mutual_info_score),
             ("ari", adjusted_rand_score),
         ):
-            figures[name] = (
-                share * float(agreement(classes[found], theirs[found])) if share else 0.0
-            )
+            agree = float(agreement(classes[found], theirs[found])) if are_several else 0.0
+            figures[name] = share * agree
     return _rounded(figures)
+
+
+def evaluate_classes(
+    truth: np.ndarray, truth_classes: np.ndarray, labels: np.ndarray, groups: np.ndarray
+) -> dict[str, float]:
+    """Weighted scores where each unknown class counts for itself.
+
+    An item called unknown is given the unknown class its group is matched to, one to one and so
+    that most are right, which uses the truth; of groups beyond the number of classes none is.
+
+    >>> truth, classes = np.array([0, 0, -1, -1, -1]), np.array([7, 7, 3, 3, 4])
+    >>> labels, groups = np.array([0, -1, -1, -1, -1]), np.array([-1, 1, 0, 1, 1])
+    >>> evaluate_classes(truth, classes, labels, groups)["class_accuracy"]
+    0.6
+    """
+    is_unknown, called = truth == UNKNOWN, labels == UNKNOWN
+    unknown, places = np.unique(truth_classes[is_unknown], return_inverse=True)
+    first = max(truth.max(initial=0), labels.max(initial=0)) + 1  # unknown classes follow the known
+    classes = truth.copy()
+    classes[is_unknown] = first + places
+    said = labels.copy()
+    said[called] = _match(groups[called], classes[called], first + np.arange(len(unknown)))
+    figures = weighted_scores(classes, said)
+    return _rounded({f"class_{name}": value for name, value in figures.items()})
 
 
 def _rounded(figures: dict[str, float]) -> dict[str, float]:
@@ -278,6 +302,8 @@ def evaluate_paper_mode(
         seed=seed,
     )
     figures = weighted_scores(truth_classes, labels)
+    if len(unknown) > 1:
+        figures |= {f"class_{name}": value for name, value in figures.items()}
     figures |= {"macro_f1": macro_f1(truth_classes, labels)} | _detection(truth, is_unknown)
     if is_known.any():
         figures["known_accuracy"] = float(np.mean((labels == truth_classes)[is_known]))

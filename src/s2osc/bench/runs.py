@@ -167,7 +167,10 @@ def explain_cells(runs: Runs) -> str:
         )
     if runs.has_several_unknown:
         sentences.append(
-            "Figures of groups are over all truly unknown items: one called known is wrong."
+            "Figures of groups are over all truly unknown items: one called known is wrong. "
+            "Unknown classes count as one, and by themselves where that is said: groups are then "
+            "matched to them with the truth. DTC and, for methods without groups, k-means are told "
+            "their number; S2OSC is not."
         )
     titles = " ".join(map(dataset_title, runs.datasets))
     notes = {name: note for name, note in NOTES.items() if name in titles}

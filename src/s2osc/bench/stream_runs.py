@@ -9,7 +9,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from s2osc.bench.metrics import chaudhry_forgetting, evaluate, forgetting
+from s2osc.bench.metrics import (
+    chaudhry_forgetting,
+    evaluate,
+    evaluate_classes,
+    forgetting,
+    kmeans_groups,
+)
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import LabelledSet, Stream, Window
 from s2osc.errors import DataError, SettingsError
@@ -122,7 +128,7 @@ def follow(
             seen = learner.recognise(state, window.inputs, seed=own_seed, device=device)
         named = learner.name_known(state, seen, stream.test.inputs)
         stages.append(stage_accuracies(stream, number, acquainted.in_stream(named)))
-        told = judge_window(stream, number, seen, acquainted)
+        told = judge_window(stream, number, seen, acquainted, seed=own_seed)
         rows = _ask(method, seen, seed=own_seed)
         answers, acquainted_now = acquainted.take(Labelled(window.inputs[rows], window.truth[rows]))
         with clock("learn"):
@@ -169,20 +175,30 @@ def _ask(method: StreamMethod, seen: Seen, *, seed: int) -> np.ndarray:
     ).rows
 
 
-def judge_window(stream: Stream, number: int, seen: Seen, acquainted: Acquainted) -> dict[str, Any]:
-    """The figures of a window: known are the classes that emerged before it, for every learner."""
-    truth = stream.windows[number - 1].truth
-    truth = np.where(truth < stream.n_known_before(number), truth, UNKNOWN)
+def judge_window(
+    stream: Stream, number: int, seen: Seen, acquainted: Acquainted, *, seed: int
+) -> dict[str, Any]:
+    """The figures of a window: known are the classes that emerged before it, for every learner.
+
+    Groups of a learner that has none are k-means' of what it calls unknown, told their true number.
+    """
+    classes = stream.windows[number - 1].truth
+    truth = np.where(classes < stream.n_known_before(number), classes, UNKNOWN)
     said = seen.answer
     nearest = None if said.nearest is None else acquainted.in_stream(said.nearest)
     labels = acquainted.in_stream(said.labels)
     answer = Predictions(labels, said.unknown_score, said.confidence, nearest=nearest)
+    groups = seen.groups
+    if groups is None:
+        groups, unknown = np.full(len(truth), -1), labels == UNKNOWN
+        n_new = max(1, len(np.unique(classes[truth == UNKNOWN])))
+        groups[unknown] = kmeans_groups(seen.embeddings[unknown], n_new, seed)
     return {
         "window": number,
         "n_items": len(truth),
         "n_known": stream.n_known_before(number),
         "k": seen.recogniser.k if isinstance(seen.recogniser, Solution) else None,
-        "metrics": evaluate(truth, answer),
+        "metrics": evaluate(truth, answer) | evaluate_classes(truth, classes, labels, groups),
     }
 
 

@@ -21,7 +21,8 @@ from s2osc.bench.runs import (
 )
 
 LOWER_IS_BETTER = ("forgetting", "chaudhry_forgetting")
-COUNTS = ("labels",)
+DIGITS = {"labels": 0, "seconds_per_window": 1}
+"""Of figures that are no shares; of these none is the best."""
 OF_FORGETTING = (
     "Forgetting: (A* - mean of A_k) / A*, where A_k is the accuracy after stage k on items never "
     "seen, mean over the arrivals of classes so far, and A* that of one f of all data; it counts "
@@ -110,9 +111,17 @@ def explain_streams(runs: Runs) -> str:
     sentences = [
         "Cells: mean over partitions ± half of its 95 % t-interval (number of partitions) [the "
         "paper's figure]; the best of a column in bold; – is not recorded, n/a does not apply.",
-        "Accuracy, F1 and F_out: plain means over windows, each judged before its labels came; "
-        "a class counts as known from the window after the one it emerged in."
+        "Averages are plain means over windows, each judged before its labels came; a class counts "
+        "as known from the window after the one it emerged in. Weighted recall is accuracy."
         if "f1" in shown
+        else "",
+        "New classes count as one, and by themselves, as in the paper, where that is said: groups "
+        "of unknown items are then matched to them with the truth. Where a method has no groups, "
+        "k-means makes them, told the number of new classes."
+        if "class_accuracy" in shown
+        else "",
+        "Seconds are those of a machine that other runs shared."
+        if "seconds_per_window" in shown
         else "",
         OF_FORGETTING if "forgetting" in shown else "",
         "By Chaudhry: what the last stage lost of the best accuracy before, mean over earlier "
@@ -144,9 +153,28 @@ def _joint(runs: Runs) -> str:
 
 def figure_tables(runs: Runs) -> list[Block]:
     """A table for each figure of the experiment that some record has."""
-    has = {metric for record in runs.records for metric in record.get("metrics") or {}}
-    columns = runs.experiment.columns
-    return [_table(runs, metric, title) for title, metric in columns.items() if metric in has]
+    return [
+        _table(runs, metric, title)
+        for title, metric in runs.experiment.columns.items()
+        if any(_values(runs, m, d, metric) for m in runs.methods for d in runs.datasets)
+    ]
+
+
+def _values(runs: Runs, method: str, dataset: str, metric: str) -> list[float]:
+    """The figure of every partition that has it."""
+    if metric == "seconds_per_window":
+        followed = [record["windows"] for record in runs.of(method, dataset) if "windows" in record]
+        return [seconds_per_window(windows) for windows in followed]
+    return list(runs.values(method, dataset, "metrics", metric).values())
+
+
+def seconds_per_window(windows: Sequence[Mapping[str, Any]]) -> float:
+    """To recognise a window and to learn its answers, on average.
+
+    >>> seconds_per_window([{"seconds": {"recognise": 4, "learn": 1}}, {"seconds": {"learn": 1}}])
+    3.0
+    """
+    return float(np.mean([sum(window["seconds"].values()) for window in windows]))
 
 
 def _table(runs: Runs, metric: str, title: str) -> Table:
@@ -161,18 +189,18 @@ def _table(runs: Runs, metric: str, title: str) -> Table:
 
 
 def _best(runs: Runs, dataset: str, metric: str) -> str | None:
-    """The best mean of a column, as it is shown; of counts, none is."""
-    found = [list(runs.values(m, dataset, "metrics", metric).values()) for m in runs.methods]
+    """The best mean of a column, as it is shown."""
+    found = [_values(runs, method, dataset, metric) for method in runs.methods]
     means = [float(np.mean(values)) for values in found if values]
-    if not means or metric in COUNTS:
+    if not means or metric in DIGITS:
         return None
     return f"{min(means) if metric in LOWER_IS_BETTER else max(means):.3f}"
 
 
 def _cell(runs: Runs, method: str, dataset: str, metric: str, *, best: str | None) -> str:
-    values = list(runs.values(method, dataset, "metrics", metric).values())
+    values = _values(runs, method, dataset, metric)
     if values:
-        text = _interval(values, n_digits=0 if metric in COUNTS else 3, best=best)
+        text = _interval(values, n_digits=DIGITS.get(metric, 3), best=best)
     else:
         text = _without_a_figure(runs.of(method, dataset))
     paper = paper_figure(runs.table, method, dataset, metric)
