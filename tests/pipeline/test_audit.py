@@ -1,6 +1,7 @@
 """What seeds say: intervals, thresholds, the test and the unknown share against known answers."""
 
 from fractions import Fraction
+from itertools import combinations
 from math import comb, isnan
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binomtest
+from scipy.stats import binomtest, hypergeom
 
 from s2osc.pipeline import audit
 from s2osc.pipeline.audit import (
@@ -16,6 +17,7 @@ from s2osc.pipeline.audit import (
     anything_unknown_by_class,
     bootstrap,
     bound_on_known,
+    chance_of_a_rare_top,
     conformal_threshold,
     effective_number,
     estimated_f_out,
@@ -197,6 +199,25 @@ def test_a_pool_like_the_seeds_is_rarely_said_to_hold_unknown_items(n_pool, n_se
     p = np.array([anything_unknown(row[:n_pool], row[n_pool:]) for row in draws])
     for level in (0.01, 0.05, 0.2):
         assert np.mean(p <= level) <= 1.5 * level
+
+
+@pytest.mark.parametrize("sizes", [[3], [2, 5], [1, 4, 6]])
+def test_the_chance_of_a_rare_top_is_that_over_all_orders(sizes):
+    whole, n_seeds = 8, 3
+    orders = [np.isin(np.arange(whole), rows) for rows in combinations(range(whole), n_seeds)]
+    rarest = [
+        min(hypergeom.cdf(order[:size].sum(), whole, n_seeds, size) for size in sizes)
+        for order in orders
+    ]
+    for p in sorted(set(np.round(rarest, 12))):
+        share = np.mean(np.array(rarest) <= p * (1 + 1e-9))
+        assert chance_of_a_rare_top(p, whole, n_seeds, sizes) == pytest.approx(share)
+
+
+def test_many_tops_cost_less_than_their_number():
+    sizes = [20, 40, 100, 200, 400, 800]
+    assert 0.01 < chance_of_a_rare_top(0.01, 1_000, 300, sizes) < 0.04
+    assert chance_of_a_rare_top(1e-30, 1_000, 300, sizes) == pytest.approx(6e-30, rel=0.99)
 
 
 @pytest.mark.parametrize("shift", [3.0, 6.0])
@@ -411,6 +432,15 @@ def test_an_unknown_class_that_hides_behind_one_name_is_found_by_it():
     assert anything_unknown_by_class(pool, seeds, pool_named, seed_named) < 1e-4
 
 
+def test_a_few_seeds_of_a_name_that_lie_below_most_of_its_items_are_enough():
+    items, seeds = np.r_[np.arange(54.0), 100 + np.arange(98.0)], np.linspace(0.5, 53, 10)
+    rest = random(0)
+    pool, seeds = np.r_[items, rest.normal(size=91)], np.r_[seeds, rest.normal(size=57)]
+    pool_named = np.repeat([3, 0, 1, 2], [152, 31, 30, 30])
+    seed_named = np.repeat([3, 0, 1, 2], [10, 19, 19, 19])
+    assert anything_unknown_by_class(pool, seeds, pool_named, seed_named) < 0.01
+
+
 def test_an_unknown_class_that_is_spread_over_all_names_is_found_in_their_tops_together():
     alone, together = [], []
     for seed in range(20):
@@ -422,6 +452,17 @@ def test_an_unknown_class_that_is_spread_over_all_names_is_found_in_their_tops_t
         by_name = [anything_unknown(pool[named == c], seeds[seed_named == c]) for c in range(5)]
         alone.append(min(1.0, 5 * min(by_name)))
     assert np.mean(np.array(together) < 0.01) > 0.8 > np.mean(np.array(alone) < 0.01)
+
+
+def test_five_seeds_of_the_name_that_most_items_have_are_enough_in_a_stream():
+    draw = random(0)
+    pool = np.r_[draw.normal(size=54), 9 + draw.normal(size=108), draw.normal(size=81)]
+    seeds = np.r_[np.linspace(-1, 1, 5), draw.normal(size=55)]
+    named, seed_named = (
+        np.repeat([3, 0, 1, 2], [162, 27, 27, 27]),
+        np.repeat([3, 0, 1], [5, 28, 27]),
+    )
+    assert anything_unknown_by_class(pool, seeds, named, seed_named) < 0.05
 
 
 def test_names_no_seed_has_cannot_be_tested():

@@ -14,11 +14,13 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 from scipy.stats import beta, hypergeom
 
 CONFIDENCE = 0.95
-SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-"""Shares of the ranking, from the top, that the test looks at."""
+SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+"""Shares of the ranking, from the top, that the test looks at: a rare class is at the very top, and
+a few seeds at the bottom tell only by how far down they all are."""
 FEWEST_SCANNED = 5
 FEWEST_BELOW = 0.3
 """The unknown share is read off where at least this share of the seeds lies below."""
@@ -150,7 +152,8 @@ def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     """The p-value of "nothing in the pool is unknown", from seeds missing at the top of a ranking.
 
     Were all known, the seeds would be a random part of the whole: their number among the top n is
-    hypergeometric. Several n are looked at, and the smallest p-value is multiplied by how many.
+    hypergeometric. Several n are looked at, and the p-value is how often the rarest of them would
+    be as rare as here.
 
     >>> anything_unknown(np.arange(100.0), np.arange(0.5, 50)) < 1e-6
     True
@@ -158,8 +161,58 @@ def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     whole, found = len(pool) + len(seeds), np.cumsum(_seeds_in_order(pool, seeds))
     sizes = sorted({ceil(share * whole) for share in SCANNED})
     sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [whole // 2 or 1]
-    p = [hypergeom.cdf(found[size - 1], whole, len(seeds), size) for size in sizes]
-    return float(min(1.0, len(sizes) * min(p)))
+    p = [float(hypergeom.cdf(found[size - 1], whole, len(seeds), size)) for size in sizes]
+    return chance_of_a_rare_top(min(p), whole, len(seeds), sizes)
+
+
+def chance_of_a_rare_top(p: float, whole: int, n_seeds: int, sizes: Sequence[int]) -> float:
+    """How often some of these tops holds so few seeds that their number has a p-value up to ``p``.
+
+    Tops lie within each other, so this is far less than ``p`` times their number. The number of
+    seeds goes from top to top by hypergeometric steps; what is left of its chances after those of
+    rare numbers were taken away at every top is the chance of none.
+
+    >>> six_of_twenty = hypergeom.cdf(6, 100, 20, 50)
+    >>> chance = chance_of_a_rare_top(six_of_twenty, 100, 20, [50, 60])
+    >>> round(float(six_of_twenty), 4), round(chance, 4)
+    (0.0392, 0.0575)
+    """
+    logs = gammaln(np.arange(whole + 1) + 1.0)  # log n!
+    before, chances = 0, np.ones(1)  # of 0, 1, ... seeds in the top so far
+    for size in sizes:
+        step, rest = size - before, whole - before
+        so_far = np.flatnonzero(chances > 1e-18)[:, None]
+        least, most = step * (n_seeds - so_far[[-1, 0], 0]) / rest  # expected
+        spread = 12 * np.sqrt(most) + 12  # beyond it nothing is left to count
+        more = np.arange(max(0, int(least - spread)), min(step, n_seeds, int(most + spread)) + 1)
+        steps = np.exp(_log_hypergeometric(logs, more, rest, n_seeds - so_far, step))
+        places = so_far + more
+        within = places <= n_seeds
+        after = np.zeros(min(size, n_seeds) + 1)
+        np.add.at(after, places[within], (chances[so_far] * steps)[within])
+        is_rare = hypergeom.cdf(np.arange(len(after)), whole, n_seeds, size) <= p * (1 + 1e-9)
+        after[is_rare] = 0
+        before, chances = size, after
+        if not chances.any():
+            break
+    # Rounding hides a chance of less than 1e-12 in the sum; it is never below that of one top.
+    return float(np.clip(1 - chances.sum(), min(1.0, p), min(1.0, len(sizes) * p)))
+
+
+def _log_hypergeometric(
+    logs: np.ndarray, found: np.ndarray, whole: int, seeds: np.ndarray, drawn: int
+) -> np.ndarray:
+    """The log of the chance of ``found`` seeds among the drawn; -inf where it cannot be."""
+    possible = (found <= seeds) & (drawn - found <= whole - seeds) & (seeds >= 0)
+    found, seeds = np.broadcast_arrays(np.where(possible, found, 0), np.maximum(seeds, 0))
+    others = np.where(possible, drawn - found, 0)
+
+    def choose(n: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return np.asarray(logs[n] - logs[k] - logs[np.maximum(n - k, 0)])
+
+    all_draws = logs[whole] - logs[drawn] - logs[whole - drawn]
+    chances = choose(seeds, found) + choose(whole - seeds, others) - all_draws
+    return np.where(possible, chances, -np.inf)
 
 
 def anything_unknown_by_class(
@@ -170,13 +223,15 @@ def anything_unknown_by_class(
     Among the items that f gives one name, the mixture of classes does not matter, and the seeds
     are a random part. Looked at are the top of each name by itself, for an unknown class that hides
     behind one name, and the tops of all names together, for one that is spread over them; the
-    smaller of the two p-values is doubled.
+    smaller of the two p-values is doubled. Names share the level by the number of their items: a
+    class that hides makes its name a frequent one.
     """
     names = [c for c in np.unique(pool_named) if (seed_named == c).any()]
     if not names:
         return 1.0
     parts = [(pool[pool_named == c], seeds[seed_named == c]) for c in names]
-    alone = min(len(parts) * min(anything_unknown(*part) for part in parts), 1.0)
+    n_named = sum(len(of_name) for of_name, _ in parts)
+    alone = min(anything_unknown(*part) * n_named / len(part[0]) for part in parts)
     return min(1.0, 2 * min(alone, _in_all_tops(parts)))
 
 
