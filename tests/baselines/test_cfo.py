@@ -11,6 +11,7 @@ from contract import CHECKS, KNOWN, POOL
 from s2osc.baselines.cfo import (
     CFO,
     SearchSettings,
+    find_counterfactuals,
     open_loss,
     search,
     search_step,
@@ -19,7 +20,7 @@ from s2osc.baselines.cfo import (
 )
 from s2osc.baselines.recipe import Recipe, hold_out, threshold_at
 from s2osc.bench.metrics import auroc
-from s2osc.errors import SettingsError
+from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.augment import AugmentSettings
 from s2osc.nets.gan import Autoencoder, GanSettings
 from s2osc.nets.networks import Network
@@ -181,6 +182,15 @@ def test_the_other_rule_puts_the_threshold_where_held_out_known_items_say():
         predictions.labels == UNKNOWN, predictions.unknown_score > other.threshold
     )
     np.testing.assert_array_equal(predictions.unknown_score, own.predict(POOL).unknown_score)
+
+
+def test_a_search_that_finds_nothing_open_is_told(on_images):
+    images = on_images[0].known.inputs
+    coder = Autoencoder(TINY_GAN, images.shape[1:]).eval()
+    network = Network(TINY_NETWORK, images.shape[1:], 3).eval()
+    settings = SearchSettings(n_items=20, n_steps=1, step=1e-9)
+    with pytest.warns(S2OSCWarning, match=r"mean P\(open\) was .* they are no open items"):
+        find_counterfactuals(network, coder, images, settings, seed=0)
 
 
 def test_colour_images_are_told_apart():

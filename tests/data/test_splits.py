@@ -17,7 +17,7 @@ from s2osc.data.splits import (
     split_dataset,
     thin_out,
 )
-from s2osc.errors import DataError
+from s2osc.errors import DataError, SettingsError
 from s2osc.types import UNKNOWN
 
 
@@ -321,3 +321,32 @@ def test_a_number_of_known_classes_is_drawn_at_random(n_known, seed):
 def test_half_of_the_classes_are_known_where_no_number_is_given():
     for seed in range(3):
         assert Protocol(n_known=5).draw_classes(10, seed) == Protocol().draw_classes(10, seed)
+
+
+def test_a_class_cannot_be_known_and_unknown():
+    with pytest.raises(SettingsError, match="class 1 is to be known and unknown"):
+        Protocol((0, 1), (1,))
+
+
+def test_more_unknown_classes_than_there_are_left_are_refused():
+    with pytest.raises(SettingsError, match=r"7 of 10 .* known, which leaves 3; 5 are to be"):
+        Protocol(n_known=7, n_unknown=5).draw_classes(10, seed=0)
+
+
+def test_a_pool_of_unknown_items_alone_is_no_share():
+    with pytest.raises(SettingsError, match="give shares below 1"):
+        Protocol(unknown_shares=(0.5, 1.0))
+
+
+def test_an_unknown_class_that_is_too_small_is_refused_unless_it_may_shrink():
+    dataset = numbered([20] * 4)
+    n = int(np.sum(dataset.labels == 3))
+    protocol = Protocol((0, 1), (3,), sizes=(2, 1, n + 1))
+    with pytest.raises(DataError, match=f"class 3 .* has {n} items; the protocol takes {n + 1}"):
+        split_dataset(dataset, protocol, seed=0)
+    assert np.sum(split_dataset(dataset, replace(protocol, shrink=True), seed=0).truth < 0) == n
+
+
+def test_a_shift_takes_two_known_classes():
+    with pytest.raises(SettingsError, match="1 class is known; a shift takes 2"):
+        split_dataset(numbered([20] * 4), Protocol((0,), (1,), shifted=True), seed=0)

@@ -153,3 +153,11 @@ def test_a_protocol_that_cannot_be_drawn_is_refused(wrong, message):
 def test_there_is_something_known_and_something_to_emerge(n_known):
     with pytest.raises(SettingsError, match=f"{n_known} of 10 classes are known"):
         draw_stream(make_numbered(), replace(SINGLE, n_known=n_known), seed=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_classes_that_come_in_parts_come_in_no_more_windows_than_there_are(seed):
+    protocol = StreamProtocol(arrival="parts", n_windows=2)
+    arrivals = protocol.draw_arrivals([5, 6, 7, 8, 9], seed=seed)
+    assert len(arrivals) == 2
+    assert sorted(c for window in arrivals for c in window) == [5, 6, 7, 8, 9]

@@ -34,6 +34,7 @@ and the projection is onto the spheres of training, where the authors' code does
 """
 
 import logging
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -46,7 +47,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
-from s2osc.errors import SettingsError
+from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, is_stacked
@@ -281,6 +282,13 @@ def find_counterfactuals(
         counterfactuals[rows] = as_items(coder, moved, chosen)
     before, after = (mean_open(network, made) for made in (reconstructions, counterfactuals))
     log.info("mean P(open) was %.3f before the search and is %.3f after it", before, after)
+    if after <= before:
+        warnings.warn(
+            f"mean P(open) was {before:.3f} before the search for counterfactuals and is "
+            f"{after:.3f} after it: they are no open items; raise counterfactuals.n_steps",
+            S2OSCWarning,
+            stacklevel=2,
+        )
     few = slice(MAX_EXAMPLES)
     examples = Examples(chosen[few], reconstructions[few], counterfactuals[few])
     return Found(Search(before, after), counterfactuals, examples)

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.data.datasets import Dataset
-from s2osc.errors import DataError
+from s2osc.errors import DataError, SettingsError
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Labelled, Split
+
+FEWEST_SHIFTED = 2
+"""Known classes: one that is absent, one that is more frequent."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,13 @@ class Protocol:
     held_out: int = 0  # of each class, a tenth of it at most, that no method sees in training
     shrink: bool = False  # classes with fewer items than ``sizes`` ask for are split in proportion
 
+    def __post_init__(self) -> None:
+        both = set(self.known_classes or ()) & set(self.unknown_classes or ())
+        if both:
+            raise SettingsError(f"class {min(both)} is to be known and unknown; give it one part")
+        if not all(0 <= share < 1 for share in self.unknown_shares):
+            raise SettingsError(f"unknown_shares are {self.unknown_shares}; give shares below 1")
+
     def draw_unknown_share(self, seed: int) -> float | None:
         """The share of unknown items in the pool of this partition; None: all there are."""
         if not self.unknown_shares:
@@ -37,7 +47,13 @@ class Protocol:
         may_be_known = [c for c in order if c not in (self.unknown_classes or ())]
         known = self.known_classes or tuple(sorted(may_be_known[: self.n_known or n_classes // 2]))
         others = [c for c in order if c not in known]
-        return known, self.unknown_classes or tuple(sorted(others[: self.n_unknown]))
+        unknown = self.unknown_classes or tuple(sorted(others[: self.n_unknown]))
+        if not self.unknown_classes and len(unknown) < self.n_unknown:
+            raise SettingsError(
+                f"{len(known)} of {n_classes} classes are known, which leaves {len(unknown)}; "
+                f"{self.n_unknown} are to be unknown"
+            )
+        return known, unknown
 
 
 SINGLE_UNKNOWN = Protocol()
@@ -59,12 +75,22 @@ def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
         pool.append(rows[n_training : n_training + n_pool])
         held_out.append(apart)
     if protocol.shifted:
+        if len(pool) < FEWEST_SHIFTED:
+            raise SettingsError(
+                f"{len(pool)} class is known; a shift takes {FEWEST_SHIFTED} at least"
+            )
         pool = shift_classes(pool)
     for c in unknown_classes:
         rows, apart = set_apart(dataset, c, protocol, random)
-        unknown.append(
-            rows[: protocol.sizes[2] // len(unknown_classes)] if protocol.sizes else rows
-        )
+        if protocol.sizes:
+            n_unknown = protocol.sizes[2] // len(unknown_classes)
+            if len(rows) < n_unknown and not protocol.shrink:
+                raise DataError(
+                    f"class {c} of {dataset.name} has {len(rows)} items; the protocol takes "
+                    f"{n_unknown} as unknown"
+                )
+            rows = rows[:n_unknown]
+        unknown.append(rows)
         held_out.append(apart)
     share = protocol.draw_unknown_share(seed)
     if share is not None:

@@ -64,7 +64,8 @@ class StreamProtocol:
             turns = [list(new[t // self.every :][:1]) for t in range(n_windows)]
             return [turn if t % self.every == 0 else [] for t, turn in enumerate(turns)]
         random = rng(seed, "arrivals")
-        n_parts = int(random.integers(1, min(MOST_WINDOWS, len(new)) + 1))
+        most = min(MOST_WINDOWS, len(new), self.n_windows or len(new))
+        n_parts = int(random.integers(1, most + 1))
         cuts = np.sort(random.choice(np.arange(1, len(new)), n_parts - 1, replace=False))
         parts = [sorted(part.tolist()) for part in np.split(np.array(new), cuts)]
         return parts + [[] for _ in range((self.n_windows or n_parts) - n_parts)]
