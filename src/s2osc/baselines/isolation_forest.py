@@ -145,10 +145,11 @@ class IsolationForest:
         return replace(forest, threshold=threshold, known_scores=known_scores)
 
     def _open_eyes(self, training: Labelled, seed: int) -> PlainEyes:
-        rows = as_rows(training.inputs)
-        principal = find_principal(rows, self.n_components, whiten=False, seed=seed)
-        namer = learn_names(principal(rows), training.labels)
-        return PlainEyes(principal, namer, None if self.space == "pca" else np.ptp(rows, 0) > 0)
+        inputs = training.inputs
+        principal = find_principal(inputs, self.n_components, whiten=False, seed=seed)
+        namer = learn_names(principal(inputs), training.labels)
+        varies = None if self.space == "pca" else np.ptp(as_rows(inputs), 0) > 0
+        return PlainEyes(principal, namer, varies)
 
 
 @dataclass(frozen=True, eq=False)

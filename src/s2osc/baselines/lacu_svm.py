@@ -41,7 +41,6 @@ from s2osc.baselines.principal import Principal, find_principal
 from s2osc.baselines.recipe import (
     IMAGES,
     Recipe,
-    as_rows,
     check_several,
     hold_out,
     in_chunks,
@@ -305,7 +304,7 @@ class Space:
         return self.principal.n_components if self.landmarks is None else self.mixing.shape[1]
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
-        rows = self.principal(as_rows(inputs)).astype(np.float64) / self.scale
+        rows = self.principal(inputs).astype(np.float64) / self.scale
         if self.landmarks is None:
             return rows
         return rbf_kernel(rows, self.landmarks) @ self.mixing
@@ -315,9 +314,8 @@ def find_space(
     inputs: np.ndarray, kernel: Kernel, n_components: int, n_landmarks: int, *, seed: int
 ) -> Space:
     """Principal components of all items seen, and for the RBF kernel features by Nystroem."""
-    rows = as_rows(inputs)
-    principal = find_principal(rows, n_components, whiten=False, seed=seed)
-    rows = principal(rows)
+    principal = find_principal(inputs, n_components, whiten=False, seed=seed)
+    rows = principal(inputs)
     scale = float(np.sqrt(rows.var(0, dtype=np.float64).mean()))
     if kernel == "linear":
         return Space(principal, scale, None, np.zeros((0, 0)))

@@ -38,7 +38,6 @@ from s2osc.baselines.recipe import (
     IMAGES,
     Parts,
     Recipe,
-    as_rows,
     decide,
     hold_out,
     in_chunks,
@@ -138,9 +137,9 @@ class OneClassSVM:
             )
         parts = hold_out(known, self.recipe.held_out, seed=seed)
         principal = find_principal(
-            as_rows(parts.training.inputs), self.n_components, whiten=self.whiten, seed=seed
+            parts.training.inputs, self.n_components, whiten=self.whiten, seed=seed
         )
-        return parts, Rows(lambda inputs: principal(as_rows(inputs)), principal.n_components)
+        return parts, Rows(principal, principal.n_components)
 
     def _fit_per_class(
         self, training: Labelled, held_out: Labelled

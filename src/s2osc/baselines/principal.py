@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from s2osc.baselines.recipe import in_chunks
+from s2osc.baselines.recipe import as_rows, in_chunks
 from s2osc.errors import DataError
 from s2osc.seeding import derive, rng
 
@@ -27,20 +27,21 @@ class Principal:
     def n_components(self) -> int:
         return self.axes.shape[1]
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """(n, k) float32. The sums are float64: how rows are batched must not show in a cut."""
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, k) float32. The sums are float64: how items are batched must not show in a cut."""
 
         def of(part: np.ndarray) -> np.ndarray:
-            return (part.astype(np.float64) - self.centre) @ self.axes
+            return (as_rows(part).astype(np.float64) - self.centre) @ self.axes
 
-        return in_chunks(of, rows, self.n_components).astype(np.float32)
+        return in_chunks(of, inputs, self.n_components).astype(np.float32)
 
 
-def find_principal(rows: np.ndarray, n_components: int, *, whiten: bool, seed: int) -> Principal:
+def find_principal(inputs: np.ndarray, n_components: int, *, whiten: bool, seed: int) -> Principal:
     """The leading components of at least one and at most ``n_components`` dimensions."""
-    sample = rows[rng(seed, "principal components").permutation(len(rows))[:FIT_ON]]
+    chosen = rng(seed, "principal components").permutation(len(inputs))[:FIT_ON]
+    sample = as_rows(inputs[chosen])
     if not np.ptp(sample, axis=0).any():
-        raise DataError(f"all {len(rows)} labelled items are the same; give items that differ")
+        raise DataError(f"all {len(inputs)} labelled items are the same; give items that differ")
     n_components = min(n_components, sample.shape[1], len(sample))
     state = derive(seed, "principal components") % 2**31
     found = PCA(n_components, random_state=state).fit(sample)
