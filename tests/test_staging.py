@@ -32,6 +32,45 @@ def texts(folder: Path) -> dict[str, str]:
     return {name: held.decode() for name, held in snapshot(folder).items() if held is not None}
 
 
+# Processes that are killed
+
+
+def stage_of_a_killed_process(folder: Path, **files: str) -> Path:
+    """What such a process leaves, its lock with it, but free."""
+    contents = {".lock": "", ".owned": "", "new/predictions.csv": "half"}
+    return write(
+        folder / ".s2osc-abc123", contents | {f"{k}/summary.json": files[k] for k in files}
+    )
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["new", "replaced"])
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, earlier):
+    out = tmp_path / "out"
+    if earlier:
+        out.mkdir()
+    stage_of_a_killed_process(out if earlier else tmp_path)
+    with staged_folder(out) as stage:
+        write(stage, {"summary.json": "{}"})
+    assert texts(tmp_path) == {"out/summary.json": "{}"}
+
+
+def test_the_stage_of_a_process_at_work_stays(tmp_path):
+    with staged_folder(tmp_path / "one") as one:
+        write(one, {"summary.json": "one"})
+        with staged_folder(tmp_path / "two") as two:
+            write(two, {"summary.json": "two"})
+    assert texts(tmp_path) == {"one/summary.json": "one", "two/summary.json": "two"}
+
+
+def test_a_stage_that_holds_earlier_results_or_tells_of_no_owner_stays(tmp_path):
+    stage_of_a_killed_process(tmp_path, old="the only copy")
+    write(tmp_path / ".s2osc-mine", {"new/notes.txt": "mine"})
+    before = texts(tmp_path)
+    with staged_file(tmp_path / "out.csv") as path:
+        path.write_text("a")
+    assert texts(tmp_path) == before | {"out.csv": "a"}
+
+
 # Folders
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock
+
 from s2osc.errors import OutputError
 
 RESULTS = (
@@ -15,6 +17,8 @@ RESULTS = (
     *("model/model.json", "model/weights.safetensors"),
 )
 """What a run may leave in its folder; nothing else there is ever touched."""
+STAGE, LOCK, OWNED = ".s2osc-", ".lock", ".owned"
+"""How temporary folders begin; the lock their process holds, and a sign that it does."""
 
 
 def check_target(out: Path, *, force: bool) -> None:
@@ -93,10 +97,13 @@ def _stage_in(folder: Path, out: Path) -> Iterator[Path]:
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=".s2osc-", dir=folder))
+        _sweep(folder)
+        stage = Path(tempfile.mkdtemp(prefix=STAGE, dir=folder))
+        lock = _own(stage)
         try:
             yield stage
         finally:
+            lock.release()
             shutil.rmtree(stage, ignore_errors=True)
             for path in made:  # those that hold results by now stay
                 with suppress(OSError):
@@ -106,6 +113,30 @@ def _stage_in(folder: Path, out: Path) -> Iterator[Path]:
             f"cannot write to {out}: {error.strerror or error}; "
             "nothing was kept: make room or give another place"
         ) from error
+
+
+def _own(stage: Path) -> FileLock:
+    """Hold a lock in a stage for as long as its process lives."""
+    lock = FileLock(stage / LOCK, timeout=0)
+    with suppress(OSError, NotImplementedError):  # a disk without locks: the stage is never swept
+        lock.acquire()
+        (stage / OWNED).touch()
+    return lock
+
+
+def _sweep(folder: Path) -> None:
+    """Remove stages of processes that were killed.
+
+    The lock of such a process is free. One killed while files were being exchanged may have left
+    the only copy of a user's earlier results under ``old``: that stage stays.
+    """
+    for stage in folder.glob(f"{STAGE}*"):
+        with suppress(OSError, NotImplementedError):  # held, or of another user
+            if not (stage / OWNED).is_file() or any((stage / "old").glob("**/*")):
+                continue
+            with FileLock(stage / LOCK, timeout=0):
+                (stage / OWNED).unlink()
+            shutil.rmtree(stage, ignore_errors=True)
 
 
 def _exchange(out: Path, new: Path, old: Path, leaving: Sequence[str]) -> None:
