@@ -267,7 +267,9 @@ def answer(options: argparse.Namespace) -> None:
     _tell_answered(answered, say)
     state = _word(options.state)
     if answered.n_open:
-        say(f"{answered.n_open:,} questions are still open: answer them in the same way, or go on:")
+        n = answered.n_open
+        still = "1 question is still open" if n == 1 else f"{n:,} questions are still open"
+        say(f"{still}: answer in the same way, or go on:")
     else:
         say("Every question is answered. Next:")
     say(f"  s2osc stream window --state {state} --pool POOL --out RESULTS")
@@ -312,8 +314,8 @@ def undo(options: argparse.Namespace) -> None:
 def rename(options: argparse.Namespace) -> None:
     from s2osc.stream_jobs import rename_in
 
-    rename_in(options.state, options.old, options.new)
-    print(f"The class {options.old!r} is now called {options.new!r}")
+    new = rename_in(options.state, options.old, options.new)
+    print(f"The class {options.old!r} is now called {new!r}")
 
 
 def simulate(shared: Shared, options: argparse.Namespace) -> None:
@@ -347,24 +349,31 @@ def simulate(shared: Shared, options: argparse.Namespace) -> None:
     say(_simulation_table(summary["windows"]))
     for warning in summary["warnings"]:
         say(f"Note: {warning}", style="yellow")
-    figures = ", ".join(f"{name} {value:.3f}" for name, value in summary["metrics"].items())
+    means = dict(summary["metrics"])
+    forgotten = means.pop("chaudhry_forgetting", None)
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
     say(f"Means over the windows: {figures}")
+    if forgotten is not None:
+        say(f"Forgetting by Chaudhry, in the end: {forgotten:.3f}")
+    say(f"{summary['labels']:,} labels in all, {summary['seconds_per_window']:,.1f} s per window")
     say(f"In {options.out}: windows.csv, windows.md, summary.json and, with Matplotlib, figures")
 
 
 def _simulation_table(windows: Sequence[dict[str, Any]]) -> "Table":
     from rich.table import Table
 
-    table = Table(title="Simulated stream")
-    counted, judged = ("window", "items", "asked"), ("accuracy", "f_out", "held_out_accuracy")
-    for name in (*counted, "emerging", "joined", *judged):
-        table.add_column(name.replace("_", " "), justify="right")
+    table = Table(title="Simulated stream", padding=0)
+    counted = ("window", "items", "asked")
+    judged = ("accuracy", "f_out", "old_accuracy", "new_accuracy")
+    for name in (*counted, "emerging", "joined", *judged, "seconds"):
+        table.add_column(name.replace("_", " "), justify="right", overflow="fold")
     for told in windows:
         figures = told["metrics"]
         table.add_row(
             *(f"{told[name]:,}" for name in counted),
             *(", ".join(told[name]) for name in ("emerging", "joined")),
             *(f"{figures[name]:.3f}" if name in figures else "-" for name in judged),
+            f"{told['seconds']:.1f}",
         )
     return table
 
@@ -386,7 +395,23 @@ def _tell_answered(answered: "Answered", say: Callable[..., None]) -> None:
     for what, losses in (("the memory", account.memory), ("items held back", account.seeds)):
         if losses:
             held = "did not rise" if losses.holds else "rose"
-            say(f"The loss on {what} {held}: {losses.before:.4f} before, {losses.after:.4f} after")
+            before, after = _apart(losses.before, losses.after)
+            say(f"The loss on {what} {held}: {before} before, {after} after")
+
+
+def _apart(one: float, other: float) -> tuple[str, str]:
+    """Two figures in as few digits, from three on, as tell one from the other.
+
+    >>> _apart(0.000012, 0.0000345), _apart(0.12345, 0.12346), _apart(0.5, 0.5)
+    (('1.2e-05', '3.45e-05'), ('0.12345', '0.12346'), ('0.5', '0.5'))
+    """
+    for digits in range(3, 10):
+        told = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if told[0] != told[1]:
+            break
+    else:
+        told = f"{one:.3g}", f"{other:.3g}"
+    return told
 
 
 def _classes_table(classes: dict[str, dict[str, Any]]) -> "Table":
@@ -408,22 +433,38 @@ def _classes_table(classes: dict[str, dict[str, Any]]) -> "Table":
 def _windows_table(windows: Sequence[dict[str, Any]]) -> "Table":
     from rich.table import Table
 
-    table = Table(title="Windows (held: the loss on the memory did not rise)")
+    title = "Windows (held: the loss did not rise, on the memory/on items held back)"
+    table = Table(title=title, padding=0)  # without it a narrow terminal would cut the figures
     counted = ("window", "items", "unknown", "groups", "asked", "answered")
-    for name in counted:
-        table.add_column(name, justify="right")
-    table.add_column("new classes")
-    table.add_column("seconds", justify="right")
-    table.add_column("held", justify="right")
+    for name in (*counted, "labelled"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("new classes", overflow="fold")
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("held", justify="right", no_wrap=True)
     for entry in windows:
-        held = [update["memory"]["holds"] for update in entry["updates"]]
         table.add_row(
             *(f"{entry[name]:,}" for name in counted),
+            f"{entry.get('labelled', entry['answered']):,}",
             ", ".join(entry["new_classes"]),
             f"{entry['seconds'] + sum(u['seconds'] for u in entry['updates']):.1f}",
-            {True: "yes", False: "no"}[all(held)] if held else "-",
+            _held(entry["updates"]),
         )
     return table
+
+
+def _held(updates: Sequence[dict[str, Any]]) -> str:
+    """Whether the constraint held in all updates of a window: on the memory, and on the seeds.
+
+    >>> _held([{"memory": {"holds": False}, "seeds": {"holds": True}}]), _held([])
+    ('no/yes', '-')
+    """
+    if not updates:
+        return "-"
+    words = []
+    for what in ("memory", "seeds"):
+        held = [update[what]["holds"] for update in updates if update[what]]
+        words.append(("yes" if all(held) else "no") if held else "-")
+    return "/".join(words)
 
 
 def _speaker() -> Callable[..., None]:

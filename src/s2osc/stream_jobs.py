@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,27 +35,30 @@ from s2osc.photos import AUTO, eye_of, named_backbone
 from s2osc.pipeline.settings import change, flatten
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
+from s2osc.results import SUMMARY
 from s2osc.staging import check_target
-from s2osc.stream.answers import QUERIES, read_answers
+from s2osc.stream.answers import QUERIES, Said, read_answers
 from s2osc.stream.loop import (
     IGNORE,
     Learnt,
     QuerySettings,
+    as_meant,
     begin_stream,
+    close_questions,
     group_word,
-    name_groups,
-    names_in_use,
+    n_labelled,
     open_window,
     rename_class,
     take_answers,
+    teach_itself,
 )
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import Asked, StreamState, audit_classes
-from s2osc.stream.store import holds_stream, open_store, read_current
+from s2osc.stream.store import Pointer, holds_stream, open_store, read_current, read_pointer
 from s2osc.stream.update import Account
 from s2osc.types import Answer, Labelled
 
-COLUMNS = ("item", "label", "suggested", "group", "why", "window")
+COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
 LEARNERS_OWN = ("update.", "memory.")
 """How the names of settings begin that the learner has beside those of its method."""
 
@@ -77,6 +81,10 @@ class Answered:
     account: Account | None  # None: nothing was learnt
     notes: list[str]
     n_open: int  # questions without an answer
+
+    @property
+    def has_any(self) -> bool:
+        return self.n_labels + self.n_ignored > 0
 
 
 class Window(NamedTuple):
@@ -139,7 +147,7 @@ def refuse_stream(folder: Path) -> None:
 def check_names(classes: Sequence[str]) -> None:
     """Refuse known classes whose name means something else among answers."""
     for name in classes:
-        if name.casefold() == IGNORE:
+        if as_meant(name).casefold() == IGNORE:
             raise DataError(
                 f"a class is called {name!r}, which marks items that are not of interest; rename it"
             )
@@ -166,14 +174,16 @@ def window_files(
     results move into their place, and last ``stream.json`` is replaced. If anything fails, neither
     happens; a process killed between the two leaves results the stream knows nothing of, so the
     same window can be fed again. The other order could lose the questions of a confirmed window.
-    Such results are recognised by ``stream`` in their summary.json: window, version and the mark
-    of the answer are those of an entry in the stream's history, or the window was not confirmed.
+    Such results are recognised by ``stream`` in their summary.json, and the next ones replace them.
     """
-    check_target(out, force=force)
     check_apart(folder, out)
-    check_queries(out, force=force)
     device, clock = resolve_device(device), Stopwatch()
+    if self_taught:
+        asking = replace(asking, budget=0)
     with open_store(folder) as store:
+        # With the lock held: until then another process may confirm what lies there.
+        pointer = read_pointer(folder)
+        check_place(out, folder, pointer, force=force)
         before = store.read(device)
         recipe = decide_by(before, decision or {})
         told = before.facts.get("backbone")
@@ -193,14 +203,15 @@ def window_files(
                 device=device,
             )
             solution = opened.solution
-            after = replace(opened.state, learner=before.learner)
-            if not asking.budget and not self_taught:
-                after = replace(after, asked=None)
-            answered = teach_itself(after, device) if self_taught else None
+            after, learnt = replace(opened.state, learner=before.learner), None
+            if self_taught:
+                learnt = teach_itself(after, device=device, seconds_of=Stopwatch())
+                after = learnt.state
         clock.seconds.update(solution.seconds)
-        after = answered.state if answered else after
         mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
         after = replace(after, history=(*after.history[:-1], after.history[-1] | mark))
+        queries = after if asking.budget or self_taught else close_questions(after)
+        after = after if asking.budget else close_questions(after)
         outcome = Outcome(
             *(solution, recipe, before.class_names, items, inputs),
             *(describe_shape(shape, len(items)), eye, items.skipped),
@@ -220,12 +231,14 @@ def window_files(
             **describe_window(after, outcome, notes, folder, device),
             "seconds": clock.seconds,
         }
-        questions = [] if self_taught else questions_of(after, items.names)
+        summary["stream"]["after"] = short_mark(pointer)
+        questions = questions_of(after, items.names)
         with staged_results(out, outcome, summary, clock, questions) as stage:
-            write_queries(stage / QUERIES, after)
+            write_queries(stage / QUERIES, queries)
             version = store.prepare(after, f"window {after.n_windows}")
         store.confirm(version)
-    return Window(summary, answered and describe_answers(opened.state, answered))
+    taught = learnt and describe_answers(opened.state, learnt)
+    return Window(summary, taught if taught and taught.has_any else None)
 
 
 def check_apart(folder: Path, out: Path) -> None:
@@ -234,12 +247,52 @@ def check_apart(folder: Path, out: Path) -> None:
         raise OutputError(f"--out is {out}, which is the stream's own folder; give another one")
 
 
-def check_queries(out: Path, *, force: bool) -> None:
-    """Refuse to write over a table that may hold a person's labels."""
-    if (out / QUERIES).exists() and not force:
+def check_place(out: Path, folder: Path, pointer: Pointer, *, force: bool) -> None:
+    """Refuse to write over results and labels, but for results that were never confirmed."""
+    lost = unconfirmed(out, folder, pointer)
+    check_target(out, force=force or lost is not None)
+    if force or not (out / QUERIES).exists():
+        return
+    if lost is None:
         raise OutputError(
             f"{out} holds a {QUERIES} already; give another folder, or --force to replace it"
         )
+    if lost["asked"] and holds_labels(out / QUERIES):
+        raise OutputError(
+            f"{out / QUERIES} holds labels for a window that was never confirmed; move the file "
+            "elsewhere, feed the window again, and answer with the file"
+        )
+
+
+def unconfirmed(out: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | None:
+    """What results of this very stream tell of it that no version knows; None: there are none.
+
+    They were to follow the version that still is the current one, with a number that was never
+    given to any. A copy of the stream has both in common with it, so its folder counts, too.
+    """
+    try:
+        told = json.loads((out / SUMMARY).read_bytes())["stream"]
+        is_lost = (
+            told["after"] == short_mark(pointer)
+            and int(told["version"]) > pointer.last
+            and os.path.abspath(told["state"]) == os.path.abspath(folder)
+        )
+        return {"asked": int(told["asked"])} if is_lost else None
+    except (OSError, LookupError, TypeError, ValueError):
+        return None
+
+
+def short_mark(pointer: Pointer) -> str:
+    """A short mark of the current version."""
+    return pointer.current.sha256[:16]
+
+
+def holds_labels(path: Path) -> bool:
+    """Whether a person may have written into a table of questions."""
+    try:
+        return any(read_answers(path).labels.values())
+    except DataError:
+        return True  # not as it was written
 
 
 def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
@@ -258,12 +311,6 @@ def check_items(items: Items) -> None:
             raise DataError(
                 f"an item of the window is called {name!r}, as whole groups are; rename it"
             )
-
-
-def teach_itself(state: StreamState, device: str) -> Learnt | None:
-    """Every group as a class of its own; None where there is no group."""
-    names = name_groups(state.asked, names_in_use(state)) if state.asked else {}
-    return take_answers(state, names, device=device, seconds_of=Stopwatch()) if names else None
 
 
 def mark_of(names: Sequence[str], answer: Answer) -> str:
@@ -321,10 +368,12 @@ def describe_window(
 
 def write_queries(path: Path, state: StreamState) -> None:
     """The questions as a table to write labels into: whole groups first, then items."""
-    asked = state.asked
+    asked, entry = state.asked, state.history[-1]
     rows = [*group_questions(asked), *item_questions(asked, state.class_names)] if asked else []
+    # A letter at its beginning: no spreadsheet takes the mark for a number.
+    about = [state.n_windows, f"v{entry['version']}-{entry['answer']}"]
     table = io.StringIO(newline="")
-    csv.writer(table).writerows([COLUMNS, *([*row, state.n_windows] for row in rows)])
+    csv.writer(table).writerows([COLUMNS, *([*row, *about] for row in rows)])
     text = table.getvalue()
     # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
     encoding = "utf-8" if text.isascii() else "utf-8-sig"
@@ -371,11 +420,7 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
         state, said = store.read(device), read_answers(labels)
         if not any(said.labels.values()):
             return None
-        if state.asked and said.window not in ("", str(state.n_windows)):
-            raise DataError(
-                f"{labels} answers window {said.window}, but the last one is window "
-                f"{state.n_windows}, which closed it; answer the queries.csv of the last window"
-            )
+        check_about_last(said, state, read_pointer(folder), labels)
         with noted() as notes:
             learnt = take_answers(state, said.labels, device=device, seconds_of=Stopwatch())
         if learnt.state is not state:
@@ -384,12 +429,39 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
     return replace(told, notes=[*told.notes, *notes])
 
 
+def check_about_last(said: Said, state: StreamState, pointer: Pointer, path: Path) -> None:
+    """Refuse answers to another window than the last one; files made by hand need not tell.
+
+    Numbers of windows are given again after an undo, so the mark of the answer counts, too.
+    """
+    version, _, answer = said.mark.removeprefix("v").partition("-")
+    last = state.history[-1].get("answer") if state.history else None
+    is_last = said.window in ("", str(state.n_windows))
+    if is_last and (not said.mark or answer == last):
+        return
+    window = f"window {said.window}" if said.window else "a window"
+    if said.window.isdigit() and int(said.window) < state.n_windows:
+        raise DataError(
+            f"{path} answers {window}, but the last one is window {state.n_windows}, which closed "
+            f"it; answer the {QUERIES} of the last window"
+        )
+    if version.isdigit() and int(version) > pointer.last:
+        raise DataError(
+            f"{path} answers {window}, which was never confirmed: its process ended before that; "
+            "feed that window again with `s2osc stream window`"
+        )
+    raise DataError(
+        f"{path} answers {window} as this stream does not have it: it was undone, never confirmed, "
+        f"or is of another stream; answer the {QUERIES} of the last window, or feed that one again"
+    )
+
+
 def describe_answers(before: StreamState, learnt: Learnt) -> Answered:
     """What ``learnt`` changed."""
     (old, new), known = (state.history[-1] for state in (before, learnt.state)), before.class_names
     n_ignored = new["ignored"] - old["ignored"]
     return Answered(
-        n_labels=new["answered"] - old["answered"] - n_ignored,
+        n_labels=n_labelled(new) - n_labelled(old) - n_ignored,
         n_ignored=n_ignored,
         new_classes=tuple(name for name in learnt.state.class_names if name not in known),
         account=learnt.account,
@@ -440,7 +512,9 @@ def undo_last(folder: Path) -> str:
         return store.undo()
 
 
-def rename_in(folder: Path, old: str, new: str) -> None:
-    """Give a class of a stream another name."""
+def rename_in(folder: Path, old: str, new: str) -> str:
+    """Give a class of a stream another name; return it as it is kept."""
+    new = new.strip()
     with open_store(folder) as store:
         store.write(rename_class(store.read(), old, new), f"{old!r} renamed {new!r}")
+    return new

@@ -17,9 +17,11 @@ from s2osc.stream.loop import (
     QuerySettings,
     begin_stream,
     check_labels,
+    close_questions,
     is_ignored,
     keep_ignored,
     name_groups,
+    names_ever,
     names_in_use,
     number_classes,
     open_window,
@@ -27,6 +29,7 @@ from s2osc.stream.loop import (
     resolve_answers,
     take_answers,
     take_items,
+    teach_itself,
 )
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.state import Asked, StreamState, audit_classes
@@ -448,10 +451,12 @@ def test_answers_given_before_a_class_was_renamed_follow_it(state):
         ("x", "y", "there is no class 'x'; there is a, b"),
         ("a", "a", "the class is called 'a' already"),
         ("a", "b", "there is a class 'b' already"),
-        ("a", "B", "the class is called 'b'"),
-        ("a", "  ", "a class cannot be called '  '"),
-        ("a", "ignore", "a class cannot be called 'ignore'"),
-        ("a", "unknown", "a label is 'unknown', which is no class"),
+        ("a", " b ", "there is a class 'b' already"),
+        ("a", "B", "there is a class 'b' already"),
+        ("a", "  ", "the new name of the class is empty; give another name"),
+        ("a", "ignore", "a class cannot be called 'ignore', which has a meaning of its own"),
+        ("a", "Not of interest", "a class cannot be called 'Not of interest'"),
+        ("a", "unknown", "a class cannot be called 'unknown', which has a meaning of its own"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused(begun, old, new, words):
@@ -461,6 +466,57 @@ def test_a_name_that_cannot_be_is_refused(begun, old, new, words):
 
 def test_a_class_can_be_written_with_a_capital_later(begun):
     assert rename_class(begun, "a", "A").class_names == ("A", "b")
+
+
+def test_a_new_name_is_kept_without_the_spaces_around_it(begun):
+    assert rename_class(begun, "a", " lynx ").class_names == ("lynx", "b")
+
+
+def test_a_former_name_makes_no_second_class(state):
+    items = asked_of(state, "c", 4)
+    renamed = rename_class(answered(state, dict.fromkeys(items[:2], "c")).state, "c", "lynx")
+    now = "a label is '.', but the class 'c' is called 'lynx' now; write that, or choose another"
+    for label in ("c", "C"):
+        with pytest.raises(DataError, match=now):
+            answered(renamed, {items[2]: label})
+    with pytest.raises(DataError, match="'lynx' now"):
+        given(renamed, WINDOW[:2], ["c", "c"])
+    again = rename_class(renamed, "lynx", "bobcat")
+    with pytest.raises(DataError, match="the class 'c' is called 'bobcat' now"):
+        answered(again, {items[2]: "c"})
+    assert rename_class(again, "bobcat", "c").former == {"lynx": "c", "bobcat": "c"}
+
+
+def test_a_whole_group_answered_by_a_former_name_is_told_the_new_one(state):
+    group = group_of(state, "c")
+    renamed = rename_class(answered(state, {group: "c"}).state, "c", "lynx")
+    with pytest.raises(DataError, match="is called 'lynx' now; write that"):
+        answered(renamed, {group: "c"})
+
+
+def test_two_classes_can_change_names(begun):
+    swapped = rename_class(rename_class(rename_class(begun, "a", "x"), "b", "a"), "x", "b")
+    assert swapped.class_names == ("b", "a")
+    assert not set(swapped.former) & {"a", "b"}
+
+
+def test_the_history_calls_a_class_by_its_new_name(state):
+    learnt = answered(state, dict.fromkeys(asked_of(state, "c", 3), "c")).state
+    (entry,) = rename_class(rename_class(learnt, "c", "lynx"), "a", "ant").history
+    assert entry["new_classes"] == ["lynx"]
+    assert list(entry["classes"]) == ["ant", "b", "lynx"]
+    assert set(entry["audit"]["false_alarm"]["per_class"]) == {"ant", "b"}
+    assert learnt.history[0]["new_classes"] == ["c"]
+
+
+def test_a_class_that_waits_has_a_name_that_is_taken_and_can_be_changed(state):
+    first, second = asked_of(state, "c", 2)
+    waiting = answered(state, {first: "rare"}).state
+    with pytest.raises(DataError, match="there is a class 'rare' already"):
+        rename_class(waiting, "a", "Rare")
+    renamed = rename_class(waiting, "rare", "lynx")
+    assert names_in_use(renamed) == ("a", "b", "lynx")
+    assert "lynx" in answered(renamed, {second: "lynx"}).state.class_names
 
 
 # Items that are not of interest
@@ -473,6 +529,23 @@ def test_ignored_items_are_never_learnt(state):
     assert torch.equal(weights(learnt.state), weights(state))
     n = len(asked_of(state, "c"))
     assert (learnt.state.history[-1]["answered"], learnt.state.history[-1]["ignored"]) == (n, n)
+
+
+@pytest.mark.parametrize("label", ["not of interest", "Not_Of-Interest", " NOT  OF INTEREST "])
+def test_not_of_interest_is_ignore_in_words(state, label):
+    learnt = answered(state, dict.fromkeys(asked_of(state, "c"), label))
+    assert learnt.account is None
+    assert names_in_use(learnt.state) == ("a", "b")
+    assert len(learnt.state.ignored) == len(asked_of(state, "c"))
+    own = given(state, WINDOW[:2], [label] * 2).state
+    assert (names_in_use(own), len(own.ignored)) == (("a", "b"), 2)
+
+
+def test_a_class_that_was_called_not_of_interest_before_stays_one(begun):
+    name = "not of interest"
+    classes = (*begun.classes[:1], replace(begun.classes[1], name=name))
+    learnt = given(replace(begun, classes=classes), WINDOW[:2], [name] * 2).state
+    assert (labels_of(learnt)[name], len(learnt.ignored)) == (42, 0)
 
 
 def test_items_like_ignored_ones_are_not_asked_about_again(state):
@@ -539,6 +612,7 @@ def test_an_update_is_written_into_the_entry_of_its_window(state):
     assert set(entry["classes"]) == {"a", "b", "c"}
     assert json.loads(json.dumps(entry)) == entry
     assert state.history[0]["answered"] == 0
+    assert entry["labelled"] == n
     more = answered(learnt.state, dict.fromkeys(asked_of(state, "d"), "d")).state.history[0]
     assert len(more["updates"]) == 2
     assert more["new_classes"] == ["c", "d"]
@@ -583,7 +657,47 @@ def test_a_stream_without_seeds_goes_through_the_same_loop():
     assert learnt.state.history[0]["classes"]["a"] == {"n": 0}
 
 
+def test_a_named_group_is_one_answer_for_many_items(state):
+    group = group_of(state, "c")
+    n = state.asked.group_sizes()[int(group.removeprefix("group "))]
+    (entry,) = answered(state, {group: "c"}).state.history
+    assert (entry["answered"], entry["labelled"]) == (1, n)
+    item = asked_of(state, "d")[0]
+    (entry,) = answered(state, {group: "c", item: "d", asked_of(state, "d")[1]: ""}).state.history
+    assert (entry["answered"], entry["labelled"]) == (2, n + 1)
+    (entry,) = answered(answered(state, {group: "c"}).state, {group: "c", item: "d"}).state.history
+    assert (entry["answered"], entry["labelled"]) == (2, n + 1)
+
+
+def test_entries_of_older_versions_count_on(state):
+    old = {key: value for key, value in state.history[0].items() if key != "labelled"}
+    before = replace(state, history=(old | {"answered": 5},))
+    (entry,) = answered(before, dict.fromkeys(asked_of(state, "c", 2), "c")).state.history
+    assert (entry["answered"], entry["labelled"]) == (7, 7)
+
+
 # Self-taught
+
+
+def test_what_a_stream_tells_itself_is_no_answer_of_a_person(begun):
+    made = opened(begun, asking=QuerySettings(0)).state
+    learnt = teach_itself(made, device="cpu", seconds_of=Stopwatch())
+    (entry,) = learnt.state.history
+    assert (entry["asked"], entry["answered"]) == (0, 0)
+    assert entry["labelled"] == entry["unknown"]
+    assert close_questions(learnt.state).asked is None
+
+
+def test_self_taught_names_leave_out_what_a_class_was_called_before(state):
+    taught = teach_itself(state, device="cpu", seconds_of=Stopwatch()).state
+    last = taught.class_names[-1]
+    renamed = rename_class(taught, last, "lynx")
+    assert last in names_ever(renamed)
+    again = teach_itself(
+        replace(renamed, asked=state.asked), device="cpu", seconds_of=Stopwatch()
+    ).state
+    assert len(again.classes) > len(taught.classes)
+    assert last not in again.class_names
 
 
 def test_self_taught_groups_are_numbered_on():

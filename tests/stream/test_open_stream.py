@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from s2osc.errors import DataError, SettingsError
+from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.pipeline import decision
 from s2osc.stream.open_stream import OpenStream, build_learner
+from s2osc.stream.store import open_store, read_pointer, read_state
 from s2osc.types import UNKNOWN
 from samples import make_blobs, make_images
 
@@ -97,6 +98,51 @@ def test_a_name_among_numbers_makes_names_of_all(stream):
     stream.learn(WINDOW[TRUTH == 2], ["cat"] * 30)
     assert stream.classes == ["0", "1", "cat"]
     assert set(stream.classify(WINDOW[TRUTH < 2]).labels) == {"0", "1"}
+
+
+class NAType:
+    """As pandas marks a missing number."""
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, np.float32("nan"), NAType()])
+def test_whole_numbers_that_a_missing_one_made_floats_are_the_same_classes(stream, missing):
+    stream.learn(WINDOW[TRUTH == 2][:5], [2.0, 2.0, np.float32(2), 2, missing])
+    assert stream.classes == [0, 1, 2]
+    assert stream.status()["2"]["labels"] == 4
+    stream.learn(WINDOW[TRUTH == 0][:3], np.array([0, 0, np.nan]))
+    assert stream.classes == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        (2.5, "a label is 2.5; give a whole number, or None for no answer"),
+        (np.inf, "a label is inf; give a whole number"),
+        (True, "a label is True; give a class by its number or its name"),
+        (np.False_, "a label is False; give a class by its number or its name"),
+        ("1.0", "a label is '1.0', but the class is called '1'; write it so"),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(stream, label, words):
+    with pytest.raises(DataError, match=words):
+        stream.learn(WINDOW[:2], [label, 0])
+    assert stream.classes == [0, 1]
+
+
+def test_a_number_among_names_is_refused_where_it_is_a_float(stream):
+    stream.learn(WINDOW[TRUTH == 2], ["cat"] * 30)
+    with pytest.raises(
+        DataError, match=r"a label is 2.0, but classes have names here; give a name"
+    ):
+        stream.learn(WINDOW[:1], [2.0])
+
+
+def test_a_stream_begins_with_floats_as_with_whole_numbers():
+    assert begin(LABELS[IS_KNOWN].astype(float)).classes == [0, 1]
+    yes_or_no = begin(LABELS[IS_KNOWN] == 1)
+    assert yes_or_no.classes == ["False", "True"]
+    yes_or_no.learn(WINDOW[TRUTH == 1][:2], [True, True])
+    assert yes_or_no.status()["True"]["labels"] == 42
 
 
 # Learning
@@ -215,6 +261,16 @@ def test_a_self_taught_stream_names_its_groups(budget):
         assert counts.max() > 20
 
 
+def test_a_self_taught_stream_asks_nothing_and_leaves_no_question_open():
+    stream = begin(LABELS[IS_KNOWN], self_taught=True)
+    answer = stream.classify(WINDOW)
+    assert (len(answer.queries), answer.why) == (0, [])
+    assert stream.state.asked is None
+    assert (stream.history[-1]["asked"], stream.history[-1]["answered"]) == (0, 0)
+    stream.classify(WINDOW[TRUTH < 2])
+    assert stream.state.asked is None
+
+
 def test_a_self_taught_stream_learns_nothing_where_nothing_is_unknown():
     stream = begin(LABELS[IS_KNOWN], self_taught=True)
     stream.classify(WINDOW[TRUTH < 2])
@@ -241,6 +297,42 @@ def test_a_stream_is_saved_with_its_open_questions(stream, answer, tmp_path):
     np.testing.assert_array_equal(a.unknown_score, b.unknown_score)
 
 
+def test_changes_that_others_confirmed_meanwhile_are_not_saved_over(stream, tmp_path):
+    folder = tmp_path / "state"
+    stream.save(folder)
+    loaded = OpenStream.load(folder)
+    other = OpenStream.load(folder)
+    other.learn(WINDOW[TRUTH == 2], [2] * 30)
+    other.save(folder)
+    for one in (loaded, stream):
+        with pytest.raises(OutputError, match=r"has changed since .* \(version 2: save\); load it"):
+            one.save(folder)
+    assert read_state(folder).class_names == ("0", "1", "2")
+    loaded.save(tmp_path / "elsewhere")
+    loaded.save(folder, force=True)
+    assert read_state(folder).class_names == ("0", "1")
+    loaded.save(folder)
+    assert read_pointer(folder).current.number == 4
+
+
+def test_a_change_that_was_undone_meanwhile_is_not_brought_back_by_a_save(stream, tmp_path):
+    stream.save(tmp_path)
+    stream.save(tmp_path)
+    with open_store(tmp_path) as store:
+        store.undo()
+    with pytest.raises(OutputError, match="has changed since it was loaded or saved here"):
+        stream.save(tmp_path)
+
+
+def test_another_stream_is_not_saved_over(stream, tmp_path):
+    begin(WORDS[LABELS[IS_KNOWN]]).save(tmp_path / "state")
+    with pytest.raises(OutputError, match="holds another stream; save elsewhere, or give force"):
+        stream.save(tmp_path / "state")
+    assert OpenStream.load(tmp_path / "state").classes == ["ant", "bee"]
+    stream.save(tmp_path / "state", force=True)
+    assert OpenStream.load(tmp_path / "state").classes == [0, 1]
+
+
 # Beginning
 
 
@@ -252,6 +344,8 @@ def test_a_stream_is_saved_with_its_open_questions(stream, answer, tmp_path):
         ([0] * 40 + [1] * 39 + [None], DataError, "some items have no label"),
         (["a"] * 40 + ["unknown"] * 40, SettingsError, "called 'unknown', which has a meaning"),
         (["a"] * 40 + ["ignore"] * 40, SettingsError, "called 'ignore', which has a meaning"),
+        (["a"] * 40 + ["Not of interest"] * 40, SettingsError, "called 'Not of interest', which"),
+        ([0.5] * 40 + [1.0] * 40, DataError, "a label is 0.5; give a whole number"),
         ([0] * 40 + [-1] * 40, SettingsError, "called '-1', which has a meaning"),
         ([0, 1], DataError, "80 items came with 2 labels"),
     ],

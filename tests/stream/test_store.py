@@ -38,6 +38,7 @@ def make_state(inputs: np.ndarray, labels: np.ndarray) -> StreamState:
         waiting=Waiting(others[:2], ("dög", "")),
         ignored=others[2:5],
         history=(ENTRY,),
+        former={"once": "a"},
         asked=Asked(
             names=("x", "y\ud800"),
             inputs=others[5:7],
@@ -64,7 +65,7 @@ def folder(state, tmp_path) -> Path:
 
 
 def assert_same(found: StreamState, wanted: StreamState) -> None:
-    for name in ("learner", "classes", "seed", "history", "facts"):
+    for name in ("learner", "classes", "seed", "history", "facts", "former"):
         assert getattr(found, name) == getattr(wanted, name)
     assert found.waiting.labels == wanted.waiting.labels
     for one, other in zip(arrays_of(found), arrays_of(wanted), strict=True):
@@ -291,6 +292,18 @@ def edit(folder: Path, name: str, value: object) -> None:
     pointer = json.loads((folder / "stream.json").read_text())
     pointer["current"]["sha256"] = storing.hashlib.sha256(content).hexdigest()
     (folder / "stream.json").write_text(json.dumps(pointer))
+
+
+def test_a_state_of_an_older_version_has_no_former_names(tmp_path, state, monkeypatch):
+    describe = storing._describe
+
+    def as_before(*args):
+        return {name: value for name, value in describe(*args).items() if name != "former"}
+
+    monkeypatch.setattr(storing, "_describe", as_before)
+    with open_store(tmp_path, make=True) as store:
+        store.write(state, "the beginning")
+    assert read_state(tmp_path).former == {}
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_answers_print_what_was_learnt_what_joined_and_whether_the_constraint_he
         strict=True,
     ):
         held = "did not rise" if losses["holds"] else "rose"
-        figures = f"{losses['before']:.4f} before, {losses['after']:.4f} after"
+        figures = f"{losses['before']:.3g} before, {losses['after']:.3g} after"
         assert line == f"The loss on {what} {held}: {figures}"
     assert any("questions are still open" in line for line in printed)
     assert f"  s2osc stream window --state {work}/state --pool POOL --out RESULTS" in printed
@@ -152,6 +152,29 @@ def test_the_status_is_a_table_or_json(work, said):
     told = json.loads(said(*words, "--json"))
     assert list(told["classes"]) == ["left", "top"]
     assert told["questions"]["open"] == 10
+
+
+def test_the_status_counts_answers_and_tells_whether_the_loss_rose_on_memory_and_seeds(work, said):
+    said(*answer(work, "group 0,corner"))
+    rows = said("stream", "status", f"--state={work / 'state'}").splitlines()
+    ours = [row.split("│")[1:-1] for row in rows if row.startswith("│") and "corner" in row]
+    cells = [cell.strip() for cell in ours[1]]
+    (entry,) = read_state(work / "state").history
+    update = entry["updates"][0]
+    held = ["yes" if update[what]["holds"] else "no" for what in ("memory", "seeds")]
+    assert cells[4:7] == ["10", "1", str(entry["unknown"])]
+    assert cells[-1] == "/".join(held)
+
+
+def test_a_self_taught_window_never_asks(work, said):
+    printed = said(*window(work, "pool.npz", "next"), "--self-taught", "--budget=20")
+    assert "to label" not in printed
+    assert "New classes: new 1" in printed
+    assert "No questions are open." in said("stream", "status", f"--state={work / 'state'}")
+    known = npz(work / "known only.npz", x=easy_vectors(known_labels(30), seed=5))
+    printed = said(*window(work, known.name, "then"), "--self-taught")
+    assert "Nothing is asked about this window." in printed
+    assert "no answer and are closed" not in printed
 
 
 def test_undo_says_what_was_undone_and_that_there_is_nothing_more(work, said, refused):
@@ -310,8 +333,9 @@ def test_a_stream_that_is_missing_damaged_newer_or_at_work(work, refused, words)
         ("bottom", "x", "there is no class 'bottom'; there is left, top"),
         ("left", "left", "is called 'left' already"),
         ("left", "top", "there is a class 'top' already"),
-        ("left", "Top", "the class is called 'top'"),
-        ("left", " ", "a class cannot be called ' '"),
+        ("left", "Top", "there is a class 'top' already"),
+        ("left", " ", "the new name of the class is empty"),
+        ("left", "unknown", "a class cannot be called 'unknown', which has a meaning of its own"),
         ("left", "ignore", "a class cannot be called 'ignore'"),
     ],
 )

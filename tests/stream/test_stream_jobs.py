@@ -151,6 +151,7 @@ def test_questions_are_groups_first_then_items_without_labels(begun):
         "group": "0",
         "why": f"names all {n} items of the group that have no label of their own",
         "window": "1",
+        "mark": f"v2-{read_state(begun / 'state').history[0]['answer']}",
     }
     assert len(rows) == 11
     predicted = pq.read_table(begun / "results" / "predictions.parquet").to_pylist()
@@ -194,6 +195,63 @@ def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch
     assert (lost["version"], lost["answer"]) not in entries
     kept = summary(work / "next")["stream"]
     assert (kept["version"], kept["answer"]) in entries
+
+
+def test_results_that_were_never_confirmed_give_way_to_the_same_command(work, monkeypatch):
+    lost = lose(work, monkeypatch)
+    found = window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    assert found.summary["stream"]["answer"] == lost["stream"]["answer"]
+    assert tell_status(work / "state")["questions"]["window"] == 2
+    # They are confirmed now.
+    with pytest.raises(OutputError, match="holds results already"):
+        window_files(work / "state", work / "one.npz", work / "lost", TEN)
+
+
+def test_a_self_taught_window_that_was_never_confirmed_can_be_fed_again(work, monkeypatch):
+    lose(work, monkeypatch, self_taught=True)
+    assert queries(work / "lost")[0]["label"] == "new 1"
+    window_files(work / "state", work / "two.npz", work / "lost", TEN, self_taught=True)
+    assert read_state(work / "state").class_names == ("left", "top", "new 1")
+
+
+def test_labels_for_a_window_that_was_never_confirmed_are_kept_and_serve_later(work, monkeypatch):
+    lose(work, monkeypatch)
+    path = work / "lost" / "queries.csv"
+    label_group(path, "corner")
+    with pytest.raises(
+        DataError, match=r"window 2, which was never confirmed: .* feed that window"
+    ):
+        answer_file(work / "state", path)
+    with pytest.raises(OutputError, match="holds labels for a window that was never confirmed"):
+        window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    path.rename(work / "mine.csv")
+    window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    assert answer_file(work / "state", work / "mine.csv").new_classes == ("corner",)
+
+
+def test_results_of_a_copy_of_the_stream_do_not_give_way(work):
+    shutil.copytree(work / "state", work / "copy")
+    window_files(work / "copy", work / "two.npz", work / "next", TEN)
+    with pytest.raises(OutputError, match="holds results already"):
+        window_files(work / "state", work / "two.npz", work / "next", TEN)
+
+
+def lose(work: Path, monkeypatch: pytest.MonkeyPatch, **options: bool) -> dict:
+    """Results of a process that is killed before their window is confirmed."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storing.Store, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            window_files(work / "state", work / "two.npz", work / "lost", TEN, **options)
+    return summary(work / "lost")
+
+
+def label_group(path: Path, label: str) -> None:
+    """Write a label into a window's queries.csv."""
+    path.write_text(path.read_text().replace("group 0,,", f"group 0,{label},"))
 
 
 @pytest.mark.parametrize("step", ["write_queries", "staged_results"])
@@ -267,6 +325,20 @@ def test_a_self_taught_stream_makes_a_class_of_each_group(work):
     assert read_state(work / "begun").class_names == ("left", "top")
 
 
+def test_a_self_taught_window_asks_nothing_and_leaves_no_question_open(work):
+    found = window_files(work / "begun", work / "one.npz", work / "a", TEN, self_taught=True)
+    assert found.summary["stream"]["asked"] == 0
+    assert found.answered.n_open == 0
+    assert tell_status(work / "begun")["questions"] is None
+    (entry,) = tell_status(work / "begun")["windows"]
+    assert (entry["asked"], entry["answered"], entry["labelled"]) == (0, 0, entry["unknown"])
+    page = (work / "a" / "report.html").read_text(encoding="utf-8")
+    assert 'id="questions"' not in page
+    found = window_files(work / "begun", work / "two.npz", work / "b", TEN, self_taught=True)
+    assert not any("no answer and are closed" in note for note in found.summary["warnings"])
+    assert tell_status(work / "begun")["questions"] is None
+
+
 def test_force_replaces_the_results_of_an_earlier_window(work):
     with pytest.raises(OutputError, match="holds results already"):
         window_files(work / "state", work / "two.npz", work / "results", TEN)
@@ -310,6 +382,42 @@ def test_a_stream_saved_in_python_goes_on_with_files(tmp_path, begun):
 
 
 # Answers
+
+
+def test_answers_to_a_window_that_was_undone_are_not_taken_for_those_of_another(work):
+    stale = work / "results" / "queries.csv"
+    label_group(stale, "corner")
+    undo_last(work / "state")
+    with pytest.raises(DataError, match="window 1 as this stream does not have it: it was undone"):
+        answer_file(work / "state", stale)
+    window_files(work / "state", work / "two.npz", work / "next", TEN)
+    before = snapshot(work)
+    with pytest.raises(DataError, match="window 1 as this stream does not have it: it was undone"):
+        answer_file(work / "state", stale)
+    assert snapshot(work) == before
+
+
+def test_answers_hold_when_the_same_window_is_fed_again(work):
+    label_group(work / "results" / "queries.csv", "corner")
+    undo_last(work / "state")
+    window_files(work / "state", work / "one.npz", work / "next", TEN)
+    told = answer_file(work / "state", work / "results" / "queries.csv")
+    assert told.new_classes == ("corner",)
+
+
+def test_a_window_is_read_as_a_table_of_floats_writes_it(work):
+    rows = ["item,label,window", "group 0,corner,1.0", "nobody,,"]
+    said = read_answers(text(work / "a.csv", *rows))
+    assert (said.window, said.mark) == ("1", "")
+    told = answer_file(work / "state", text(work / "a.csv", *rows[:2]))
+    assert told.new_classes == ("corner",)
+
+
+def test_a_group_is_one_answer_and_its_items_are_counted_apart(work):
+    told = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
+    (entry,) = tell_status(work / "state")["windows"]
+    assert (entry["asked"], entry["answered"], entry["labelled"]) == (10, 1, told.n_labels)
+    assert told.n_labels > 1
 
 
 def test_a_class_named_in_the_answers_is_known_in_the_next_window(work):
@@ -357,7 +465,10 @@ def test_a_renamed_class_is_written_by_its_new_name(work):
     item = queries(work / "results")[1]["item"]
     with pytest.raises(DataError, match="the class is called 'sinister'"):
         answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},Sinister"))
+    with pytest.raises(DataError, match="the class 'left' is called 'sinister' now; write that"):
+        answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},left"))
     assert undo_last(work / "state") == "'left' renamed 'sinister'"
+    assert rename_in(work / "state", "left", " sinister ") == "sinister"
 
 
 def test_ignored_items_are_counted_apart(work):

@@ -1,6 +1,7 @@
 """A file of answers, as a spreadsheet leaves it -> the label of each item."""
 
 import csv
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ class Said(NamedTuple):
 
     labels: dict[str, str]  # of items and groups; "" where there is none
     window: str  # the window it is about; "" where the file does not tell
+    mark: str = ""  # of that window's answer; "" likewise
 
 
 def read_answers(path: Path) -> Said:
@@ -27,7 +29,7 @@ def read_answers(path: Path) -> Said:
                 f"found: {', '.join(header)}; give `item` and `label`, as in a window's {QUERIES}"
             )
     labels: dict[str, str] = {}
-    windows: set[str] = set()
+    told_by: dict[str, set[str]] = {"window": set(), "mark": set()}
     for number, cells in enumerate(rows, start=2):
         told = dict(zip(columns, cells, strict=False))
         item, label = told.get("item", ""), told.get("label", "").strip()
@@ -35,19 +37,29 @@ def read_answers(path: Path) -> Said:
             if label:
                 raise DataError(f"row {number} of {path} has the label {label!r} but no item")
             continue
-        windows.add(told.get("window", "").strip())
+        for name, found in told_by.items():
+            found.update({_whole(told.get(name, "").strip())} - {""})
         before = labels.get(item, "")
         if before and label and before != label:
             raise DataError(
                 f"{path} labels item {item!r} both {before!r} and {label!r}; give it one label"
             )
         labels[item] = before or label
-    windows.discard("")
-    if len(windows) > 1:
-        raise DataError(
-            f"{path} answers several windows ({', '.join(sorted(windows))}); give a file for each"
-        )
-    return Said(labels, "".join(windows))
+    for found in told_by.values():
+        if len(found) > 1:
+            raise DataError(
+                f"{path} answers several windows ({', '.join(sorted(found))}); give a file for each"
+            )
+    return Said(labels, *("".join(found) for found in told_by.values()))
+
+
+def _whole(cell: str) -> str:
+    """A number as it was written before a table of floats held it.
+
+    >>> _whole("1.0"), _whole("12"), _whole("1.5")
+    ('1', '12', '1.5')
+    """
+    return re.sub(r"^(\d+)\.0+$", r"\1", cell)
 
 
 def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:

@@ -26,6 +26,8 @@ from s2osc.types import UNKNOWN, Answer, Labelled
 
 IGNORE = "ignore"
 """The label of an item that is not of interest: never learnt, its closest like not asked about."""
+IN_WORDS = "not of interest"
+"""Another way to write the same, with any capitals, hyphens or underscores."""
 NO_CLASS = ("unknown", "unsure", "-1", "-2")
 LEAST_LABELS = 2
 """Labelled items a new class needs; fewer wait for more."""
@@ -174,7 +176,8 @@ def describe_window(
         "groups": int(answer.groups.max(initial=-1)) + 1,
         "k": solution.k,
         "asked": len(queries.rows),
-        "answered": 0,
+        "answered": 0,  # answers a person wrote: of items, and of whole groups
+        "labelled": 0,  # items that have a label by them, ignored ones among them
         "ignored": 0,
         "new_classes": [],
         "updates": [],
@@ -197,9 +200,11 @@ def take_answers(
     A label is a class, known or new, or ``ignore``; an empty one is no answer. A group's label is
     that of all its items which have none of their own.
     """
-    asked = open_questions(state)
+    asked, names = open_questions(state), names_in_use(state)
+    answers = {item: as_meant(label, names) for item, label in answers.items()}
+    check_items_asked(asked, answers)
+    check_labels((x for x in answers.values() if x.strip()), names, state.former)
     given = resolve_answers(asked, answers)
-    check_labels(given.values(), names_in_use(state))
     check_unchanged(asked, given)
     fresh = {row: label for row, label in given.items() if not asked.answers[row]}
     if not fresh:
@@ -212,9 +217,33 @@ def take_answers(
         asked.inputs[rows],
         [fresh[row] for row in rows],
         notes,
+        n_written=count_written(asked, answers, fresh),
         device=device,
         clock=seconds_of,
     )
+
+
+def teach_itself(state: StreamState, *, device: str, seconds_of: Stopwatch) -> Learnt:
+    """Every group becomes a class of its own. Nobody is asked: close the questions afterwards."""
+    names = name_groups(state.asked, names_ever(state)) if state.asked else {}
+    if not names:
+        return Learnt(state, None, [])
+    learnt = take_answers(state, names, device=device, seconds_of=seconds_of)
+    entry = learnt.state.history[-1] | {"answered": 0}  # nobody wrote these labels
+    return learnt._replace(state=replace(learnt.state, history=(*learnt.state.history[:-1], entry)))
+
+
+def close_questions(state: StreamState) -> StreamState:
+    """The same where nothing may be answered any more."""
+    return replace(state, asked=None)
+
+
+def count_written(asked: Asked, answers: Mapping[str, str], fresh: Mapping[int, str]) -> int:
+    """How many of the answers told something new: a named group is one, however many it covers."""
+    row_of = {name: row for row, name in enumerate(asked.names)}
+    own = {row_of[name] for name, label in answers.items() if name in row_of and label.strip()}
+    groups = {int(asked.groups[row]) for row in fresh if row not in own}
+    return len(own & fresh.keys()) + len(groups)
 
 
 def take_items(
@@ -223,11 +252,17 @@ def take_items(
     labels: Sequence[str],
     notes: list[str],
     *,
+    n_written: int | None = None,
     device: str,
     clock: Stopwatch,
 ) -> Learnt:
-    """Learn labelled items, asked about or not; those that are not of interest are set aside."""
-    check_labels(labels, names_in_use(state))
+    """Learn labelled items, asked about or not; those that are not of interest are set aside.
+
+    ``n_written`` is how many answers a person gave for them; None: one for each.
+    """
+    names = names_in_use(state)
+    labels = [as_meant(label, names) for label in labels]
+    check_labels(labels, names, state.former)
     check_shape(state, inputs, "there are labels for")
     uninteresting = np.array([label == IGNORE for label in labels], bool)
     return learn_items(
@@ -236,6 +271,7 @@ def take_items(
         [label for label in labels if label != IGNORE],
         notes,
         n_ignored=int(uninteresting.sum()),
+        n_written=len(labels) if n_written is None else n_written,
         device=device,
         clock=clock,
     )
@@ -244,6 +280,20 @@ def take_items(
 def names_in_use(state: StreamState) -> tuple[str, ...]:
     """Classes, and those that wait for more items."""
     return (*state.class_names, *dict.fromkeys(state.waiting.labels))
+
+
+def names_ever(state: StreamState) -> tuple[str, ...]:
+    """Names in use, and those that classes had before they were renamed."""
+    return (*names_in_use(state), *state.former)
+
+
+def as_meant(label: str, classes: Sequence[str] = ()) -> str:
+    """``ignore`` for the same in words, unless a class is called so; other labels as they are.
+
+    >>> as_meant("Not-of_interest"), as_meant("of interest"), as_meant("lynx")
+    ('ignore', 'of interest', 'lynx')
+    """
+    return IGNORE if _plain(label) == IN_WORDS and label not in classes else label
 
 
 def open_questions(state: StreamState) -> Asked:
@@ -264,17 +314,23 @@ def group_word(group: int) -> str:
     return f"group {group}"
 
 
+def check_items_asked(asked: Asked, items: Iterable[str]) -> None:
+    """Refuse answers for what is neither an item nor a group of the last window's questions."""
+    there = {*asked.names, *map(group_word, asked.group_sizes())}
+    for name in items:
+        if name not in there:
+            raise DataError(
+                f"item {name!r} was not asked about in the last window; "
+                "answer items of its queries.csv, or whole groups such as 'group 0'"
+            )
+
+
 def resolve_answers(asked: Asked, answers: Mapping[str, str]) -> dict[int, str]:
     """The label of each row: its own or that of its group; empty ones are left out."""
     row_of = {name: row for row, name in enumerate(asked.names)}
     groups = {group_word(group): group for group in asked.group_sizes()}
     own, of_group = {}, {}
     for name, label in answers.items():
-        if name not in row_of and name not in groups:
-            raise DataError(
-                f"item {name!r} was not asked about in the last window; "
-                "answer items of its queries.csv, or whole groups such as 'group 0'"
-            )
         if not label.strip():
             continue
         if name in row_of:
@@ -291,9 +347,12 @@ def resolve_answers(asked: Asked, answers: Mapping[str, str]) -> dict[int, str]:
     return by_group | own
 
 
-def check_labels(labels: Iterable[str], classes: Sequence[str]) -> None:
-    """Refuse labels that are no classes, and one class written in two ways."""
+def check_labels(
+    labels: Iterable[str], classes: Sequence[str], former: Mapping[str, str] | None = None
+) -> None:
+    """Refuse labels that are no classes, former names, and one class written in two ways."""
     alike = {_plain(name): name for name in classes}
+    now = {_plain(name): (name, called) for name, called in (former or {}).items()}
     for label in dict.fromkeys(labels):
         if label in classes or label == IGNORE:
             continue
@@ -309,16 +368,23 @@ def check_labels(labels: Iterable[str], classes: Sequence[str]) -> None:
                 f"a label is {label!r}, but the class is called {alike[_plain(label)]!r}; write it "
                 "so, or rename the class with `s2osc stream rename`"
             )
+        if _plain(label) in now:
+            name, called = now[_plain(label)]
+            raise DataError(
+                f"a label is {label!r}, but the class {name!r} is called {called!r} now; write "
+                "that, or choose another name"
+            )
         alike[_plain(label)] = label
 
 
 def _plain(name: str) -> str:
-    """A name without what people write in different ways.
+    """A name without what people, and tables of numbers, write in different ways.
 
-    >>> _plain(" Ankle-Boot "), _plain("A-")
-    ('ankle boot', 'a-')
+    >>> _plain(" Ankle-Boot "), _plain("A-"), _plain("2.0")
+    ('ankle boot', 'a-', '2')
     """
-    return " ".join(re.sub(r"(?<=\w)[-_](?=\w)", " ", name).casefold().split())
+    words = re.sub(r"(?<=\w)[-_](?=\w)", " ", name).casefold().split()
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", " ".join(words))
 
 
 def check_unchanged(asked: Asked, given: Mapping[int, str]) -> None:
@@ -372,13 +438,18 @@ def learn_items(
     notes: list[str],
     *,
     n_ignored: int = 0,
+    n_written: int,
     device: str,
     clock: Stopwatch,
 ) -> Learnt:
     """f and memory after labelled items; new classes join where they have enough of them."""
     inputs = np.concatenate([state.waiting.inputs, inputs])
     labels = [*state.waiting.labels, *labels]
-    n_given = len(labels) - len(state.waiting.labels)
+    counted = {
+        "answered": n_written,
+        "labelled": len(labels) - len(state.waiting.labels) + n_ignored,
+        "ignored": n_ignored,
+    }
     names = number_classes(labels, state.class_names)
     number = {name: c for c, name in enumerate(names)}
     ready = np.array([label in number for label in labels], bool)
@@ -402,7 +473,7 @@ def learn_items(
         waiting=Waiting(inputs[~ready], tuple(late)),
     )
     return Learnt(
-        record_update(state, account, n_given, n_ignored, clock.seconds.get("update", 0.0)),
+        record_update(state, account, counted, clock.seconds.get("update", 0.0)),
         account,
         notes,
     )
@@ -442,14 +513,15 @@ def count_labels(
 
 
 def record_update(
-    state: StreamState, account: Account | None, n_given: int, n_ignored: int, seconds: float
+    state: StreamState, account: Account | None, counted: Mapping[str, int], seconds: float
 ) -> StreamState:
     """Write into the entry of the last window what was learnt after it."""
     if not state.history:
         return state
     entry = dict(state.history[-1])
-    entry["answered"] += n_given + n_ignored
-    entry["ignored"] += n_ignored
+    entry["labelled"] = n_labelled(entry)
+    for name, n in counted.items():
+        entry[name] += n
     if account is not None:
         since = [known.name for known in state.classes if known.since == state.n_windows]
         entry["new_classes"] = since
@@ -461,24 +533,67 @@ def record_update(
     return replace(state, history=(*state.history[:-1], entry))
 
 
+def n_labelled(entry: Mapping[str, Any]) -> int:
+    """Items of a window that have a label; entries of older versions count them as answers."""
+    return int(entry.get("labelled", entry["answered"]))
+
+
 def rename_class(state: StreamState, old: str, new: str) -> StreamState:
-    """The same class under another name."""
-    names = state.class_names
+    """The same class under another name, also one that waits; its former name stays refused."""
+    names, new = names_in_use(state), new.strip()
     if old not in names:
         raise DataError(f"there is no class {old!r}; there is {', '.join(names)}")
+    check_new_name(old, new, names)
+
+    def now(name: str) -> str:
+        return new if name == old else name
+
+    waiting, asked = state.waiting, state.asked
+    former = {name: now(called) for name, called in state.former.items()} | {old: new}
+    former.pop(new, None)
+    return replace(
+        state,
+        classes=tuple(replace(known, name=now(known.name)) for known in state.classes),
+        waiting=replace(waiting, labels=tuple(map(now, waiting.labels))),
+        asked=asked and replace(asked, answers=tuple(map(now, asked.answers))),
+        history=tuple(_renamed(entry, old, new) for entry in state.history),
+        former=former,
+    )
+
+
+def check_new_name(old: str, new: str, names: Sequence[str]) -> None:
+    """Refuse a name that is none, that means something else, or that is in use."""
     if new == old:
         raise DataError(f"the class is called {old!r} already; give another name")
-    if not new.strip() or new == IGNORE:
-        raise DataError(f"a class cannot be called {new!r}; give another name")
-    check_labels([new], [name for name in names if name != old])
-    if new in names:
-        raise DataError(f"there is a class {new!r} already; give another name")
-    classes = tuple(replace(k, name=new) if k.name == old else k for k in state.classes)
-    asked = state.asked
-    if asked is not None:
-        answers = tuple(new if label == old else label for label in asked.answers)
-        asked = replace(asked, answers=answers)
-    return replace(state, classes=classes, asked=asked)
+    if not new:
+        raise DataError("the new name of the class is empty; give another name")
+    if _plain(new) in (IGNORE, IN_WORDS, *NO_CLASS):
+        raise DataError(
+            f"a class cannot be called {new!r}, which has a meaning of its own; give another name"
+        )
+    for name in names:
+        if name != old and _plain(name) == _plain(new):
+            raise DataError(f"there is a class {name!r} already; give another name")
+
+
+def _renamed(entry: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """An entry of the history that calls a class by its new name."""
+
+    def keys(told: Mapping[str, Any]) -> dict[str, Any]:
+        return {new if name == old else name: value for name, value in told.items()}
+
+    told = dict(entry)
+    told["new_classes"] = [new if name == old else name for name in entry["new_classes"]]
+    if "classes" in entry:
+        told["classes"] = keys(entry["classes"])
+    if "audit" in entry:
+        told["audit"] = {
+            name: value | {"per_class": keys(value["per_class"])}
+            if isinstance(value, dict) and "per_class" in value
+            else value
+            for name, value in entry["audit"].items()
+        }
+    return told
 
 
 def name_groups(asked: Asked, classes: Sequence[str]) -> dict[str, str]:

@@ -1,16 +1,17 @@
 """OpenStream: a stream in Python, from arrays to arrays."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from s2osc.data.inputs import encode_labels
-from s2osc.errors import DataError, SettingsError
+from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.settings import change
@@ -18,21 +19,27 @@ from s2osc.pipeline.wording import tell
 from s2osc.progress import Stopwatch, shown
 from s2osc.stream.incremental import IncrementalS2OSC
 from s2osc.stream.loop import (
+    IGNORE,
+    NO_CLASS,
     QuerySettings,
+    as_meant,
     begin_stream,
-    name_groups,
+    close_questions,
     names_in_use,
     open_questions,
     open_window,
     take_answers,
     take_items,
+    teach_itself,
 )
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.state import StreamState, audit_classes
-from s2osc.stream.store import open_store, read_state
+from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 
 NUMBERS = "labels_are_numbers"
+TWO_CLASSES = ("False", "True")
+"""Names that the classes of a yes-or-no column have; answers never make a class of them."""
 LEVEL = 0.05
 """Of the test whether a window holds anything unknown. In a single pool it is stricter: here a
 class that is missed stays among the known ones, and a needless question costs a person little."""
@@ -84,7 +91,9 @@ class OpenStream:
         verbose: bool = False,
     ) -> None:
         inputs = check_inputs(np.asarray(X), "X")
-        names, are_numbers = _as_names(y)
+        cells = _cells(y)
+        are_numbers = all(_is_numeric(cell) or _is_missing(cell) for cell in cells)
+        names = [_as_name(cell, TWO_CLASSES, numbers=are_numbers) for cell in cells]
         labels, classes = encode_labels(names)
         known = Labelled(inputs, labels)
         _check_classes(classes, labels)
@@ -92,8 +101,9 @@ class OpenStream:
         learner = build_learner(
             choose_preset(preset, where, vectors=inputs.ndim == 2), settings or {}, memory
         )
-        self._asking = QuerySettings(budget, queries)
+        self._asking = _asking(budget, queries, self_taught=self_taught)
         self._self_taught, self._device, self._verbose = self_taught, where, verbose
+        self._versions: dict[str, Version] = {}
         with self._bars():
             self._state = begin_stream(
                 *(known, classes, learner),
@@ -115,16 +125,39 @@ class OpenStream:
     ) -> Self:
         """The stream that was saved in ``folder``, by ``save`` or by ``s2osc stream``."""
         stream = cls.__new__(cls)
-        stream._asking = QuerySettings(budget, queries)
+        stream._asking = _asking(budget, queries, self_taught=self_taught)
         stream._self_taught, stream._verbose = self_taught, verbose
         stream._device = resolve_device(device)
-        stream._state = read_state(Path(folder), stream._device)
+        pointer, stream._state = read_current(Path(folder), stream._device)
+        stream._versions = {_place(folder): pointer.current}
         return stream
 
-    def save(self, folder: str | Path) -> None:
-        """Write the stream into ``folder``; what was saved there before can be had back by undo."""
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write the stream into ``folder``; what was saved there before can be had back by undo.
+
+        A folder that holds another stream, or that has changed since this one was loaded from or
+        saved in it, is refused, for that change would be lost; ``force`` writes all the same.
+        """
         with open_store(Path(folder), make=True) as store:
-            store.write(self._state, "save")
+            if not force:
+                self._check_unmoved(store.folder)
+            version = store.write(self._state, "save")
+        self._versions = self._versions | {_place(folder): version}
+
+    def _check_unmoved(self, folder: Path) -> None:
+        """Refuse a folder whose current version this stream did not come from."""
+        if not holds_stream(folder):
+            return
+        found, mine = read_pointer(folder).current, self._versions.get(_place(folder))
+        if found == mine:
+            return
+        way_out = "save elsewhere, or give force=True to put this one on top"
+        if mine is None:
+            raise OutputError(f"{folder} holds another stream; {way_out}")
+        raise OutputError(
+            f"the stream in {folder} has changed since it was loaded or saved here (version "
+            f"{found.number}: {found.what}); load it again, {way_out}"
+        )
 
     @property
     def classes(self) -> list[Any]:
@@ -167,8 +200,10 @@ class OpenStream:
             why=opened.queries.why,
             audit=tell(trust.audit, self._state.class_names) if trust else None,
         )
-        if self._self_taught and self._state.asked is not None:
-            self._answer(name_groups(self._state.asked, names_in_use(self._state)))
+        if self._self_taught:
+            with self._bars():
+                learnt = teach_itself(self._state, device=self._device, seconds_of=Stopwatch())
+            self._state = close_questions(learnt.state)
         return told
 
     def learn(self, items: Any, labels: Any) -> list[str]:
@@ -176,10 +211,11 @@ class OpenStream:
 
         ``items`` are row numbers of the window that was classified last, of items that were asked
         about or called unknown, or inputs like those of the window. A label is a class, known or
-        new; "ignore" is for items that are not of interest; None and "" are no answer. Returns what
-        the user should know.
+        new; "ignore" is for items that are not of interest; None, NaN and "" are no answer. Returns
+        what the user should know.
         """
-        names, _ = _as_names(labels)
+        known, numbers = names_in_use(self._state), self._numbers
+        names = [_as_name(cell, known, numbers=numbers) for cell in _cells(labels)]
         items = np.asarray(items)
         if len(items) != len(names):
             raise DataError(f"{len(items)} items came with {len(names)} labels; give one for each")
@@ -249,15 +285,55 @@ def build_learner(preset: str, settings: Mapping[str, Any], memory: int) -> Incr
     return change(learner, own)
 
 
-def _as_names(y: Any) -> tuple[list[str], bool]:
-    """Labels as text, missing ones as "", and whether all are whole numbers."""
-    cells = np.asarray(y, dtype=object).ravel().tolist()
-    names = ["" if _is_missing(cell) else str(cell) for cell in cells]
-    return names, all(isinstance(cell, int | np.integer) for cell in cells)
+def _asking(budget: int, queries: str, *, self_taught: bool) -> QuerySettings:
+    """What is asked about a window: nothing where the stream teaches itself."""
+    asking = QuerySettings(budget, queries)
+    return replace(asking, budget=0) if self_taught else asking
+
+
+def _place(folder: str | Path) -> str:
+    """A folder by one name, however it is written."""
+    return str(Path(folder).resolve())
+
+
+def _cells(labels: Any) -> list[Any]:
+    return np.asarray(labels, dtype=object).ravel().tolist()
+
+
+def _as_name(cell: Any, known: Sequence[str], *, numbers: bool) -> str:
+    """A label as text, a missing one as "".
+
+    NumPy and pandas make floats of whole numbers when one of them is missing: where classes are
+    numbers, such a float is the whole number again.
+
+    >>> [_as_name(cell, (), numbers=True) for cell in (2, 2.0, float("nan"), "cat")]
+    ['2', '2', '', 'cat']
+    """
+    if _is_missing(cell):
+        return ""
+    name = str(cell)
+    if name in known:
+        return name
+    if isinstance(cell, bool | np.bool_):
+        raise DataError(f"a label is {name}; give a class by its number or its name")
+    if isinstance(cell, float | np.floating):
+        if not numbers:
+            raise DataError(f"a label is {name}, but classes have names here; give a name")
+        if not float(cell).is_integer():
+            raise DataError(f"a label is {name}; give a whole number, or None for no answer")
+        return str(int(cell))
+    return name
+
+
+def _is_numeric(cell: Any) -> bool:
+    return isinstance(cell, int | float | np.integer | np.floating) and not isinstance(cell, bool)
 
 
 def _is_missing(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, float) and np.isnan(cell))
+    """Whether a cell holds nothing: None, NaN, or what pandas has in their place."""
+    if isinstance(cell, float | np.floating):
+        return math.isnan(cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def _is_number(name: str) -> bool:
@@ -274,7 +350,7 @@ def _check_classes(classes: Sequence[str], labels: np.ndarray) -> None:
         raise DataError(
             f"class {classes[int(sizes.argmin())]!r} has one labelled item; give two of each"
         )
-    if taken := {"unknown", "unsure", "ignore", "-1", "-2"} & set(classes):
+    if taken := [name for name in classes if as_meant(name) in (IGNORE, *NO_CLASS)]:
         raise SettingsError(
-            f"a class is called {sorted(taken)[0]!r}, which has a meaning of its own; rename it"
+            f"a class is called {taken[0]!r}, which has a meaning of its own; rename it"
         )

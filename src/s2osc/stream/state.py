@@ -64,6 +64,7 @@ class StreamState:
     history: tuple[dict[str, Any], ...] = ()  # one entry per window, plain values
     asked: Asked | None = None
     facts: dict[str, Any] = field(default_factory=dict)  # of whoever feeds it: shape, backbone
+    former: dict[str, str] = field(default_factory=dict)  # names before a renaming -> today's
 
     @property
     def class_names(self) -> tuple[str, ...]:

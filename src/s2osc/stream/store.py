@@ -287,6 +287,7 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
         "asked": asked and {"names": asked.names, "why": asked.why, "answers": asked.answers},
         "history": state.history,
         "facts": state.facts,
+        "former": state.former,
         "objects": objects,
     }
 
@@ -398,6 +399,7 @@ def _assemble(told: dict[str, Any], tensors: dict[str, torch.Tensor], device: st
             answers=tuple(asked["answers"]),
         ),
         facts=dict(told["facts"]),
+        former={str(name): str(now) for name, now in told.get("former", {}).items()},
     )
     _check_fit(state)
     return state
