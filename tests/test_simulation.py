@@ -46,8 +46,38 @@ def test_every_class_that_emerges_is_asked_about_and_joins(items, tmp_path):
     with (tmp_path / "out" / "windows.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["joined"] for row in rows] == [w["joined"][0] for w in told["windows"]]
+    for row, window in zip(rows, told["windows"], strict=True):
+        for name in ("precision", "recall", "old_accuracy", "new_accuracy", "chaudhry_forgetting"):
+            assert float(row[name]) == window["metrics"][name]
+        assert int(row["labels_so_far"]) == window["labels_so_far"]
+    assert told["labels"] == sum(w["asked"] for w in told["windows"])
+    assert told["seconds_per_window"] == pytest.approx(
+        np.mean([w["seconds"] for w in told["windows"]]), abs=0.01
+    )
     assert (tmp_path / "out" / "windows.md").read_text().count("\n| ") == 4
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["windows"] == told["windows"]
+
+
+def test_old_and_new_classes_are_judged_apart_and_forgetting_by_chaudhry(items, tmp_path):
+    course = Course(n_windows=2, known_classes=("a", "c", "b"))
+    told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
+    stages = told["stages"]
+    assert [len(stage) for stage in stages] == [1, 2, 3]
+    last = told["windows"][-1]["metrics"]
+    assert last["old_accuracy"] == stages[-1][0]
+    assert last["new_accuracy"] == pytest.approx(np.mean(stages[-1][1:]), abs=1e-4)
+    lost = [max(row[j] for row in stages[:2] if len(row) > j) - stages[2][j] for j in (0, 1)]
+    assert last["chaudhry_forgetting"] == pytest.approx(np.mean(lost), abs=1e-4)
+    assert told["metrics"]["chaudhry_forgetting"] == last["chaudhry_forgetting"]
+
+
+def test_classes_too_small_to_hold_items_out_are_not_judged_by_such():
+    material = Material(
+        "m", np.zeros((36, 2), np.float32), np.repeat(np.arange(4), 9), tuple("abcd")
+    )
+    stream = simulation.draw_stream(material, Course(n_windows=1).protocol(material), 0)
+    assert simulation.stage_of(stream, 1, np.empty(0, int)) == []
+    assert simulation.judge_stages([[], []]) == {}
 
 
 def test_two_figures_are_drawn_where_matplotlib_is_there(items, tmp_path):
@@ -147,4 +177,9 @@ def test_the_command_prints_a_row_per_window_and_the_means(items, tmp_path, caps
     printed = capsys.readouterr().out
     assert sum(line.startswith("│") for line in printed.splitlines()) == 1
     assert "Means over the windows: accuracy " in printed
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert f"\n{told['labels']} labels in all, " in printed
+    forgotten = told["metrics"]["chaudhry_forgetting"]
+    assert f"\nForgetting by Chaudhry, in the end: {forgotten:.3f}\n" in printed
+    assert f", new_accuracy {told['metrics']['new_accuracy']:.3f}" in printed
     assert f"In {tmp_path / 'out'}: windows.csv, windows.md, summary.json" in printed

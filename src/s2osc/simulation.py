@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from s2osc.bench.metrics import chaudhry_forgetting
 from s2osc.bench.rendering import Table, to_markdown
-from s2osc.bench.stream_runs import describe_stream
+from s2osc.bench.stream_runs import describe_stream, stage_accuracies
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
@@ -41,11 +42,16 @@ from s2osc.version import versions
 
 HELD_OUT = 200
 """Items of each class, a tenth of it at most, that tell how well f knows it."""
+FORGETTING = "chaudhry_forgetting"
 FIGURES = (
-    *("accuracy", "f1", "f_out", "known_accuracy", "stated_accuracy", "group_accuracy"),
-    *("held_out_accuracy", "learnt_wrong"),
+    *("accuracy", "precision", "recall", "f1", "f_out"),
+    *("known_accuracy", "stated_accuracy", "group_accuracy"),
+    *("held_out_accuracy", "old_accuracy", "new_accuracy", FORGETTING, "learnt_wrong"),
 )
-"""Of a window. ``stated_accuracy`` is what the audit says about ``known_accuracy``, from seeds."""
+"""Of a window. ``stated_accuracy`` is what the audit says about ``known_accuracy``, from seeds. Of
+items held out, ``old_accuracy`` is about classes of the beginning and ``new_accuracy`` about those
+that came since."""
+COUNTS = ("window", "items", "unknown", "groups", "asked", "answered", "labelled", "labels_so_far")
 
 
 class Material(NamedTuple):
@@ -164,14 +170,19 @@ def simulate(
             seed=run.seed,
             device=plan.device,
         )
-        windows = follow(stream, names, state, asking, self_taught=self_taught, device=plan.device)
+        windows, stages = follow(
+            *(stream, names, state, asking), self_taught=self_taught, device=plan.device
+        )
     record = {
         "dataset": items.name,
         "method": "s2osc",
         "partition": run.seed,
         **describe_stream(stream, items),
         "metrics": average(windows),
+        "labels": windows[-1]["labels_so_far"],
+        "seconds_per_window": round(float(np.mean([told["seconds"] for told in windows])), 2),
         "windows": windows,
+        "stages": stages,
     }
     if find_spec("matplotlib") is None:
         notes.append("figures need Matplotlib: run `pip install 's2osc[bench]'`")
@@ -225,10 +236,15 @@ def follow(
     *,
     self_taught: bool,
     device: str,
-) -> list[dict[str, Any]]:
-    """Every window in turn: answer, judge, ask, learn."""
+) -> tuple[list[dict[str, Any]], list[list[float]]]:
+    """Every window in turn: answer, judge, ask, learn. Returns what is told of each, and stages.
+
+    A stage is the accuracy on items held out, of the classes of every arrival so far; the first is
+    before the first window.
+    """
     true_name = {name: name for name in names}
-    told = []
+    told: list[dict[str, Any]] = []
+    stages = [stage_of(stream, 0, name_held_out(stream, names, state, true_name))]
     for number, window in track(
         list(enumerate(stream.windows, 1)), "windows of the stream", total=len(stream.windows)
     ):
@@ -246,14 +262,16 @@ def follow(
         if said:
             learnt = take_answers(state, said, device=device, seconds_of=clock)
             state, account = learnt.state, learnt.account
-        figures |= judge_held_out(stream, number, names, state, true_name)
+        named = name_held_out(stream, names, state, true_name)
+        stages.append(stage_of(stream, number, named))
+        figures |= judge_held_out(stream, number, named) | judge_stages(stages)
         entry = state.history[-1]
         if "audit" in entry:
             figures["stated_accuracy"] = entry["audit"]["known_accuracy"]["estimate"]
-        shown = ("window", "items", "unknown", "groups", "asked", "answered")
         told.append(
             {
-                **{key: entry[key] for key in shown},
+                **{key: entry[key] for key in COUNTS if key in entry},
+                "labels_so_far": sum(each["answered"] for each in state.history),
                 "emerging": [names[c] for c in np.flatnonzero(stream.emerges == number).tolist()],
                 "joined": [n for n in state.class_names if n not in before.class_names],
                 "metrics": figures,
@@ -261,24 +279,50 @@ def follow(
                 "seconds": round(entry["seconds"] + sum(clock.seconds.values()), 2),
             }
         )
-    return told
+    return told, stages
 
 
-def judge_held_out(
-    stream: Stream,
-    number: int,
-    names: Sequence[str],
-    state: StreamState,
-    true_name: Mapping[str, str],
-) -> dict[str, float]:
+def name_held_out(
+    stream: Stream, names: Sequence[str], state: StreamState, true_name: Mapping[str, str]
+) -> np.ndarray:
+    """What f calls the items nobody has seen, by the numbers the stream has for classes."""
+    if not len(stream.test.truth):
+        return np.empty(0, int)
+    number = np.array([names.index(true_name[name]) for name in state.class_names])
+    return number[state.knowledge.name_known(stream.test.inputs)]
+
+
+def judge_held_out(stream: Stream, number: int, named: np.ndarray) -> dict[str, float]:
     """How well f names items nobody has seen, of all classes that have emerged so far."""
     emerged = stream.emerges[stream.test.truth] <= number
     if not emerged.any():
         return {}
-    called = [true_name[name] for name in state.class_names]
-    said = np.array(called)[state.knowledge.name_known(stream.test.inputs[emerged])]
-    right = said == np.array(names)[stream.test.truth[emerged]]
+    right = named[emerged] == stream.test.truth[emerged]
     return {"held_out_accuracy": round(float(np.mean(right)), 5)}
+
+
+def stage_of(stream: Stream, number: int, named: np.ndarray) -> list[float]:
+    """The same by arrival, after window ``number``; none where a class is too small to judge."""
+    arrived = stream.emerges[stream.emerges <= number]
+    if not np.isin(arrived, stream.emerges[stream.test.truth]).all():
+        return []
+    return stage_accuracies(stream, number + 1, named)
+
+
+def judge_stages(stages: Sequence[Sequence[float]]) -> dict[str, float]:
+    """What is known by now of classes of the beginning and of later ones, and what was forgotten.
+
+    >>> judge_stages([[0.9], [0.8, 0.7]])
+    {'old_accuracy': 0.8, 'new_accuracy': 0.7, 'chaudhry_forgetting': 0.1}
+    """
+    if not all(stages):
+        return {}
+    old, *new = stages[-1]
+    figures = {"old_accuracy": old}
+    if new:
+        figures["new_accuracy"] = float(np.mean(new))
+    figures[FORGETTING] = chaudhry_forgetting(stages)
+    return {name: round(value, 5) for name, value in figures.items()}
 
 
 def answers_of(state: StreamState, truth: Sequence[str], *, self_taught: bool) -> dict[str, str]:
@@ -335,7 +379,7 @@ def judge_by_name(
 
 
 def average(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The mean of each figure over the windows that have it.
+    """The mean of each figure over the windows that have it; what was forgotten in the end.
 
     >>> average([{"metrics": {"f_out": 1.0, "f1": 0.5}}, {"metrics": {"f1": 1.0}}])
     {'f1': 0.75, 'f_out': 1.0}
@@ -345,13 +389,15 @@ def average(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         for name, value in told["metrics"].items():
             found.setdefault(name, []).append(value)
     kept = {name: found[name] for name in FIGURES if name in found}
+    if FORGETTING in kept:  # counts from the first stage on, whatever the window
+        kept[FORGETTING] = kept[FORGETTING][-1:]
     return {name: round(float(np.mean(values)), 5) for name, values in kept.items()}
 
 
 def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str) -> None:
     """One row per window: windows.csv, and windows.md to be read."""
     header = (
-        *("window", "items", "unknown", "groups", "asked", "answered", "emerging", "joined"),
+        *(*COUNTS, "emerging", "joined"),
         *(*FIGURES, "loss_on_memory_before", "loss_on_memory_after", "seconds"),
     )
     rows = [_row(told) for told in windows]
@@ -371,7 +417,7 @@ def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str)
 def _row(told: Mapping[str, Any]) -> list[Any]:
     losses = told["update"]["memory"] if told["update"] else {}
     return [
-        *(told[key] for key in ("window", "items", "unknown", "groups", "asked", "answered")),
+        *(told[key] for key in COUNTS),
         *(", ".join(told[key]) for key in ("emerging", "joined")),
         *(told["metrics"].get(figure, "") for figure in FIGURES),
         *(losses.get(key, "") for key in ("before", "after")),

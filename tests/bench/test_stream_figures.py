@@ -54,7 +54,14 @@ def test_a_line_is_the_mean_over_partitions_of_every_window():
 
 
 def test_stages_show_what_is_left_of_the_beginning():
-    assert lines_of(draw_stages([record()])) == {"s2osc": [[0.9, 0.8, 0.7]]}
+    figure = draw_stages([record()])
+    assert lines_of(figure) == {"s2osc": [[0.9, 0.8, 0.7]]}
+    [axes] = figure.axes
+    assert axes.get_xlabel() == "stage (0: the beginning)"
+    assert axes.get_lines()[0].get_xdata().tolist() == [0, 1, 2]
+    [axes] = draw_windows([record()]).axes
+    assert axes.get_xlabel() == "window"
+    assert axes.get_lines()[0].get_xdata().tolist() == [1, 2]
 
 
 def test_drift_is_what_is_true_beside_what_is_stated():

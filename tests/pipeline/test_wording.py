@@ -126,6 +126,14 @@ def test_too_few_seeds_for_the_wanted_rate_are_a_caution():
             {"cat": 1} | dict.fromkeys("abcde", 9),
             "more items of a, b, c and 2 others than",
         ),
+        # Most classes stay away: the middle one is among them, and weights are relative to it.
+        ({"boot": 25, "cat": 25, "dog": 25, "badger": 900}, "fewer items of boot, cat, dog than"),
+        (
+            {"boot": 25, "cat": 25, "dog": 25, "elk": 25, "badger": 900, "fox": 800, "ox": 3000},
+            "fewer items of boot, cat, dog, elk and more of ox than",
+        ),
+        (dict.fromkeys("abc", 25), "fewer items of the known classes than"),
+        ({"a": 1.5, "b": 0.7}, "other shares of the known classes than"),
     ],
 )
 def test_a_shifted_pool_is_a_caution_that_names_the_classes(weights, words):

@@ -109,7 +109,8 @@ def draw_stages(records: Sequence[Record]) -> Figure:
         for record in mine:
             stages = record.get("stages") or []
             of_method.setdefault(record["method"], []).append([row[0] for row in stages])
-    return _draw_lines(series, records, "accuracy on the classes of the beginning, never seen")
+    what = "accuracy on the classes of the beginning, never seen"
+    return _draw_lines(series, records, what, axis="stage (0: the beginning)", first=0)
 
 
 DRIFT = {
@@ -150,7 +151,11 @@ def _draw_lines(
     series: Mapping[Setting, Mapping[str, Sequence[Sequence[float]]]],
     records: Sequence[Record],
     what: str,
+    *,
+    axis: str = "window",
+    first: int = 1,
 ) -> Figure:
+    """A panel per setting, a line per method; ``first`` is the number of the first place."""
     if not any(run for of in series.values() for runs in of.values() for run in runs):
         raise DataError(f"none of {len(records)} records is of a stream")
     names, shared = name_settings(series)
@@ -159,8 +164,8 @@ def _draw_lines(
     for axes, (setting, of_method) in zip(grid.flat, series.items(), strict=False):
         others = [method for method in of_method if method not in named]
         for method in [*others, *(each for each in named if each in of_method)]:
-            _draw_line(axes, method, mean_by_place(of_method[method]), named)
-        axes.set(title=names[setting], xlabel="window")
+            _draw_line(axes, method, mean_by_place(of_method[method]), named, first)
+        axes.set(title=names[setting], xlabel=axis)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(axis="y")
     # A name for every line that some panel has, whichever panel that is.
@@ -208,8 +213,10 @@ def _look(method: str, named: Sequence[str]) -> dict[str, Any]:
     return {"color": colour, "marker": marker, "linestyle": line, "markersize": 4.5}
 
 
-def _draw_line(axes: Axes, method: str, means: Sequence[float], named: Sequence[str]) -> None:
-    x = np.arange(1, len(means) + 1)
+def _draw_line(
+    axes: Axes, method: str, means: Sequence[float], named: Sequence[str], first: int = 1
+) -> None:
+    x = np.arange(first, first + len(means))
     if method in named:
         axes.plot(x, means, label=method, **_look(method, named))
     else:

@@ -5,6 +5,7 @@ Plain functions of the audit that ``decide`` made, its classes named.
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
+from statistics import median
 from typing import Any
 
 from s2osc.pipeline.decision import name_classes
@@ -133,16 +134,35 @@ def _shift_in_words(weights: Mapping[str, float]) -> str:
     'the pool holds fewer items of dog and more of fox than the labelled items suggest: the \
 figures are re-weighted for that, and less certain'
     """
-    rarer = [name for name, weight in weights.items() if weight <= 1 / SHIFTED]
-    more = [name for name, weight in weights.items() if weight >= SHIFTED]
+    usual = _usual_weight(list(weights.values()))
+    rarer = [name for name, weight in weights.items() if weight <= usual / SHIFTED]
+    more = [name for name, weight in weights.items() if weight >= usual * SHIFTED]
     parts = [f"fewer items of {_listed(rarer)}"] if rarer else []
     if more:
         parts.append(f"more of {_listed(more)}" if rarer else f"more items of {_listed(more)}")
-    found = " and ".join(parts) or "other shares of the known classes"
+    everything = "fewer items" if usual >= SHIFTED else "other shares"
+    found = " and ".join(parts) or f"{everything} of the known classes"
     return (
         f"the pool holds {found} than the labelled items suggest: "
         "the figures are re-weighted for that, and less certain"
     )
+
+
+def _usual_weight(weights: Sequence[float]) -> float:
+    """What a class weighs of which as many come as the labelled items suggest.
+
+    Weights are relative to the middle class, so that is 1. Where most classes stay away, the middle
+    one is such a class: then all weights are large, the least ones are those of classes that are
+    not there, and the usual one is the middle of the others.
+
+    >>> _usual_weight([1.0, 0.1, 2.5]), _usual_weight([25.0, 25.0, 25.0, 1000.0, 1200.0])
+    (1.0, 1100.0)
+    """
+    least, middle = min(weights), median(weights)
+    if middle < SHIFTED or least < middle / SHIFTED:
+        return 1.0
+    there = [weight for weight in weights if weight >= least * SHIFTED]
+    return median(there) if there else middle
 
 
 def _listed(names: Sequence[str]) -> str:
