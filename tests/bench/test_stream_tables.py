@@ -9,7 +9,7 @@ from s2osc.bench.rendering import Table, to_latex, to_markdown
 from s2osc.bench.stream_tables import make_stream_tables
 from s2osc.bench.tables import make_table
 
-SINGLE = replace(EXPERIMENTS["stream-single"], data=("mnist",))
+SINGLE = replace(EXPERIMENTS["stream-single"], data=("mnist", "fashion_mnist"))
 
 
 def window(number: int, **changes):
@@ -50,7 +50,8 @@ def tables(experiment, records):
 
 
 def rows(table: Table) -> dict[str, tuple[str, ...]]:
-    return {row[0]: row[1:] for row in table.rows}
+    """The cells of each method for MNIST, which is the first data set."""
+    return {row[0]: row[1:2] for row in table.rows}
 
 
 def test_a_cell_is_the_mean_over_partitions_with_the_paper_s_figure_beside_it():
@@ -121,7 +122,7 @@ def test_where_ours_is_beaten_or_missing_is_said():
 
 
 def test_labels_are_counted_and_none_is_best():
-    experiment = replace(EXPERIMENTS["stream-queries"], data=("mnist",))
+    experiment = replace(EXPERIMENTS["stream-queries"], data=("mnist", "svhn"))
     records = [record("s2osc-random-100", labels=500, found=0.8)]
     found = tables(experiment, records)
     assert rows(found["Labels in all"])["s2osc-random-100"] == ("500 (1)",)
@@ -132,7 +133,7 @@ def test_labels_are_counted_and_none_is_best():
 def test_the_table_of_forgetting_shows_both_kinds_and_old_classes_apart_from_new():
     figures = {"forgetting": 0.1, "chaudhry_forgetting": 0.05}
     figures |= {"old_accuracy": 0.9, "new_accuracy": 0.6}
-    experiment = replace(EXPERIMENTS["forgetting"], data=("mnist",))
+    experiment = replace(EXPERIMENTS["forgetting"], data=("mnist", "svhn"))
     found = [rows(table)["s2osc"] for table in tables(experiment, [record(**figures)]).values()]
     assert found == [
         ("**0.100** (1) [0.037]",),
@@ -195,3 +196,17 @@ def test_tables_of_streams_are_markdown_and_latex(name):
     assert make_table(name, [record()]) == to_markdown(blocks)
     latex = to_latex(blocks)
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") > 0
+
+
+def test_figures_of_one_data_set_stand_side_by_side():
+    experiment = EXPERIMENTS["stream-multi"]
+    records = [record(dataset="cifar10-features", accuracy=0.8, f1=0.7, f_out_all_unknown=0.5)]
+    first, *_ = [b for b in make_stream_tables(experiment, records) if isinstance(b, Table)]
+    assert first.caption == "CIFAR-10, features"
+    titles = [title for title, metric in experiment.columns.items() if metric in ("accuracy", "f1")]
+    assert {*titles} <= {*first.header}
+    [ours] = [row for row in first.rows if row[0] == "s2osc"]
+    cells = dict(zip(first.header, ours, strict=True))
+    assert cells[titles[0]].startswith("**0.800**")
+    assert cells[titles[1]].startswith("**0.700**")
+    assert "everything unknown" in rows(first)

@@ -21,6 +21,8 @@ from s2osc.bench.runs import (
 )
 
 LOWER_IS_BETTER = ("forgetting", "chaudhry_forgetting")
+SIDE_BY_SIDE = 5
+"""Columns of a table, where each is a figure."""
 DIGITS = {"labels": 0, "seconds_per_window": 1}
 """Of figures that are no shares; of these none is the best."""
 OF_FORGETTING = (
@@ -152,12 +154,34 @@ def _joint(runs: Runs) -> str:
 
 
 def figure_tables(runs: Runs) -> list[Block]:
-    """A table for each figure of the experiment that some record has."""
-    return [
+    """A table for each figure that some record has; of one data set, figures side by side."""
+    tables = [
         _table(runs, metric, title)
         for title, metric in runs.experiment.columns.items()
         if any(_values(runs, m, d, metric) for m in runs.methods for d in runs.datasets)
     ]
+    if len(runs.datasets) > 1:
+        return [*tables]
+    starts = range(0, len(tables), SIDE_BY_SIDE)
+    return [side_by_side(tables[start : start + SIDE_BY_SIDE]) for start in starts]
+
+
+def side_by_side(tables: Sequence[Table]) -> Table:
+    """Tables of one column each as one, a row for every name that some of them has.
+
+    >>> one = Table(("method", "MNIST"), (("odin", "1"),), "Accuracy")
+    >>> two = Table(("method", "MNIST"), (("odin", "2"), ("all", "3")), "F_out")
+    >>> side_by_side([one, two])
+    Table(header=('method', 'Accuracy', 'F_out'), rows=(('odin', '1', '2'), ('all', '', '3')), \
+caption='MNIST')
+    """
+    cells = [{row[0]: row[1] for row in table.rows} for table in tables]
+    names = dict.fromkeys(name for column in cells for name in column)
+    return Table(
+        ("method", *(table.caption for table in tables)),
+        tuple((name, *(column.get(name, "") for column in cells)) for name in names),
+        tables[0].header[1],
+    )
 
 
 def _values(runs: Runs, method: str, dataset: str, metric: str) -> list[float]:
