@@ -228,6 +228,7 @@ def test_modes_groups_and_kinds_of_data_are_explained_where_there_are_some():
         record("odin", paper_mode={"f1": 0.5}, unknown_classes=["1", "2"]),
         record("msp", dataset="svhn"),
         record("msp", dataset="cinic10_sample"),
+        record("msp", dataset="cifar10-features"),
     ]
     legend = texts(everything)[1]
     for word in ("Paper mode", "groups", "SVHN, rebuilt: ", "Features: ", "Sample: "):
@@ -274,7 +275,18 @@ def test_means_are_compared_over_the_partitions_that_both_have():
     records = [record("s2osc", f1, partition=p) for p, f1 in enumerate((0.5, 0.9, 0.9))]
     assert beaten([*records, record("odin", 0.6)]).count("(0.600 against 0.500, 1 partition)") == 1
     elsewhere = [record("s2osc", 0.5), record("odin", 0.6, partition=1)]
-    assert beaten(elsewhere) == "No other method beats s2osc in mean weighted F1."
+    assert beaten(elsewhere) == ""
+
+
+def test_alone_ours_beats_nobody():
+    assert beaten([record("s2osc", 0.5)]) == ""
+
+
+def test_a_mean_over_fewer_partitions_is_not_the_best():
+    records = [record("s2osc", f1, partition=p) for p, f1 in enumerate((0.5, 0.9))]
+    cells = tables([*records, record("odin", 0.95)])["Weighted F1"][0]
+    assert "**0.700**" in cells["s2osc"]["MNIST"]
+    assert "**" not in cells["odin"]["MNIST"]
 
 
 def test_without_records_of_ours_nothing_is_said_of_it():

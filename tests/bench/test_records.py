@@ -13,17 +13,19 @@ from s2osc.bench import records
 from s2osc.bench.records import (
     check_same_settings,
     commit,
+    fingerprint,
     is_done,
+    make_folder,
     read_record,
     read_records,
     record_path,
     write_record,
 )
 from s2osc.data.splits import Protocol
-from s2osc.errors import DataError
+from s2osc.errors import DataError, OutputError
 from s2osc.pipeline.presets import FAST, PLAIN
 from s2osc.pipeline.settings import change, flatten
-from samples import shrink
+from samples import make_dataset, shrink
 
 METHOD = shrink(PLAIN, n_steps=8, k=5)
 
@@ -42,7 +44,7 @@ def test_a_half_written_record_never_appears(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OutputError, match=r"a\.json cannot be written: No space left"):
         write_record(tmp_path / "a.json", {"metrics": {}})
     assert not list(tmp_path.glob("*.json"))
     monkeypatch.undo()
@@ -80,11 +82,71 @@ def test_a_run_is_done_where_its_record_has_no_error(tmp_path):
     assert not is_done(path)
 
 
+def told(dataset: str, partition: int = 0, **facts) -> dict:
+    return {"dataset": dataset, "method": "m", "partition": partition, **facts}
+
+
+def test_what_is_no_record_of_a_run_is_refused_by_its_name(tmp_path):
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "note.json").write_text('{"note": "mine"}')
+    with pytest.raises(DataError, match=r"note\.json is not a record of a run; move it elsewhere"):
+        read_records(tmp_path, "small")
+
+
+def test_a_record_under_another_name_is_refused(tmp_path):
+    write_record(tmp_path / "small" / "a-m-p1.json", told("a"))
+    with pytest.raises(DataError, match=r"a-m-p1\.json holds the record that a-m-p0\.json should"):
+        read_records(tmp_path, "small")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        ({"settings": {"k": 1}}, {"settings": {"k": 2}}, "k"),
+        ({"data": "1f"}, {"data": "2e"}, "data"),
+    ],
+)
+def test_partitions_that_do_not_belong_together_are_refused(tmp_path, first, second, what):
+    for partition, facts in enumerate((first, second)):
+        path = tmp_path / "small" / f"a-m-p{partition}.json"
+        write_record(path, told("a", partition, **facts))
+    with pytest.raises(DataError, match=rf"a-m-p0\.json and .*a-m-p1\.json have different {what}"):
+        read_records(tmp_path, "small")
+
+
+def test_a_setting_that_came_later_and_groups_do_not_part_records(tmp_path):
+    for partition, settings in enumerate(({"k": 1, "clusters.n": 2}, {"k": 1, "new": 3})):
+        path = tmp_path / "small" / f"a-m-p{partition}.json"
+        write_record(path, told("a", partition, settings=settings | {"clusters.n": partition}))
+    assert len(read_records(tmp_path, "small")) == 2
+
+
+def test_what_a_killed_process_left_of_a_record_goes_when_it_is_written(tmp_path):
+    (tmp_path / "a-m-p0.4711.part").write_text("{")
+    (tmp_path / "b-m-p0.4711.part").write_text("{")
+    write_record(tmp_path / "a-m-p0.json", told("a"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-m-p0.json", "b-m-p0.4711.part"]
+
+
+def test_records_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(OutputError, match=r"records cannot be written into .*; give another --res"):
+        make_folder(tmp_path / "results" / "table1")
+
+
+def test_a_data_set_is_known_by_its_content():
+    one, other = make_dataset(), make_dataset()
+    assert fingerprint(one) == fingerprint(other)
+    changed = replace(one, labels=one.labels[::-1].copy())
+    assert fingerprint(changed) != fingerprint(one)
+    assert fingerprint(replace(one, classes=one.classes[::-1])) != fingerprint(one)
+
+
 def test_records_are_read_in_the_order_of_their_names_and_nothing_else_is(tmp_path):
     for name in ("b", "a"):
-        write_record(tmp_path / "small" / f"{name}.json", {"dataset": name})
+        write_record(tmp_path / "small" / f"{name}-m-p0.json", told(name))
     (tmp_path / "small" / "c.part").write_text('{"datas')
-    write_record(tmp_path / "other" / "d.json", {"dataset": "d"})
+    write_record(tmp_path / "other" / "d-m-p0.json", told("d"))
     assert [record["dataset"] for record in read_records(tmp_path, "small")] == ["a", "b"]
     assert read_records(tmp_path, "nothing") == []
 
@@ -114,10 +176,13 @@ def repository(tmp_path, monkeypatch) -> Path:
     for key, value in (("NAME", "A"), ("EMAIL", "a@b.c")):
         monkeypatch.setenv(f"GIT_AUTHOR_{key}", value)
         monkeypatch.setenv(f"GIT_COMMITTER_{key}", value)
-    (tmp_path / "code.py").write_text("1")
+    file = tmp_path / "package" / "bench" / "code.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("1")
+    (tmp_path / "package" / "other.py").write_text("1")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "One"]):
         subprocess.run([git, "-C", tmp_path, *words], check=True)
-    monkeypatch.setattr(records, "__file__", str(tmp_path / "code.py"))
+    monkeypatch.setattr(records, "__file__", str(file))
     commit.cache_clear()
     yield tmp_path
     commit.cache_clear()
@@ -127,9 +192,17 @@ def test_a_record_names_the_commit_and_whether_code_has_changed_since(repository
     words = ["git", "-C", repository, "rev-parse", "HEAD"]
     head = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     assert commit() == head[:12]
-    (repository / "code.py").write_text("2")
+    (repository / "package" / "other.py").write_text("2")  # in another part of the package
     commit.cache_clear()
     assert commit() == head[:12] + "+"
+
+
+def test_code_that_another_repository_does_not_know_has_no_commit_of_it(repository, monkeypatch):
+    file = repository / "package" / "bench" / "installed.py"
+    file.write_text("3")
+    monkeypatch.setattr(records, "__file__", str(file))
+    commit.cache_clear()
+    assert commit() is None
 
 
 def test_code_from_nowhere_has_no_commit(repository):

@@ -316,13 +316,44 @@ def test_a_method_that_fails_leaves_its_error_and_the_others_go_on(data, fragile
     with pytest.raises(DataError, match=r"1 of 3 runs failed.*tiny-fragile-p0\.json"):
         run(data, [0])
     one, failed, two = (read_record(path) for path in records_of(data))
+    where = failed["error"].pop("where")
     assert failed["error"] == {"kind": "RuntimeError", "message": "out of luck"}
+    assert where[-1].startswith("test_runner.py:")
     assert failed["settings"] == {"recall": 0.95}
     assert (failed["method"], failed["dataset"], failed["seed"]) == ("fragile", "tiny", 0)
     assert not {"metrics", "seconds_total"} & failed.keys()
     assert "error" not in one.keys() | two.keys()
     assert 0 <= two["metrics"]["f1"] <= 1
     assert "failed: RuntimeError: out of luck" in capsys.readouterr().err
+
+
+def test_items_that_cannot_be_drawn_leave_an_error_for_each_method(data, fragile, monkeypatch):
+    monkeypatch.setattr("s2osc.bench.runner.split_dataset", out_of_items)
+    with pytest.raises(DataError, match="3 of 3 runs failed"):
+        run(data, [0])
+    errors = [read_record(path)["error"]["message"] for path in records_of(data)]
+    assert errors == ["no items"] * 3
+
+
+def out_of_items(*_):
+    raise ValueError("no items")
+
+
+def test_a_method_whose_settings_are_no_json_is_refused_before_anything_runs(data, monkeypatch):
+    odd = replace(CHEAP, known_recall=np.array([0.9]))
+    monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, {"odd": odd}))
+    with pytest.raises(SettingsError, match="the settings of odd cannot be recorded"):
+        run(data, [0])
+    assert not list((data / "results" / "small").iterdir())
+
+
+def test_records_of_other_data_are_refused_in_every_part(data, runs):
+    run(data, [0, 1])
+    images, labels = make_images(40)
+    np.savez(data / "tiny.npz", x=images, y=labels[::-1], classes=np.array(list("abcd")))
+    for part in ((1, 2), (2, 2)):
+        with pytest.raises(DataError, match=r"other settings \(the data set itself\)"):
+            run_experiment("small", ["tiny"], [0, 1, 2], data / "results", folder=data, part=part)
 
 
 def records_of(data: Path) -> list[Path]:

@@ -18,6 +18,7 @@ from s2osc.bench.runs import (
     dataset_title,
     describe_runs,
     explain_cells,
+    fullest,
     what_failed,
     what_is_missing,
     who_beats_ours,
@@ -89,9 +90,12 @@ def _has(runs: Runs, method: str, part: str, metric: str) -> bool:
 
 
 def _best(runs: Runs, dataset: str, part: str, metric: str) -> str | None:
-    """The largest mean of a column, as it is shown: what looks the same is the same."""
-    found = [runs.values(m, dataset, part, metric) for m in runs.methods]
-    means = [interval_over(list(values.values())).mean for values in found if values]
+    """The largest mean of a column, as it is shown: what looks the same is the same.
+
+    Of methods with fewer partitions than others have none is the best.
+    """
+    found = fullest([runs.values(m, dataset, part, metric) for m in runs.methods])
+    means = [interval_over(list(values.values())).mean for values in found]
     return f"{max(means):.3f}" if means else None
 
 

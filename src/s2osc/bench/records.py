@@ -1,16 +1,22 @@
 """Records: one JSON file per run, written whole, compared before anything is added to them."""
 
+import glob
+import hashlib
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
-from s2osc.errors import DataError
+from s2osc.errors import DataError, OutputError
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import PLAIN
 from s2osc.pipeline.settings import flatten
@@ -34,11 +40,41 @@ def record_path(
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    """Whole or not at all, whoever else writes. Of two that record one run the later one counts."""
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    make_folder(path.parent)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except FileNotFoundError:
+        if not path.exists():  # else somebody recorded the run, and took this for a remnant
+            raise
+    except OSError as error:
+        raise OutputError(f"the record {path} cannot be written: {error.strerror}") from error
+    for remnant in path.parent.glob(f"{glob.escape(path.stem)}.*.part"):  # of a killed process
+        remnant.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder that records can be written into, before anything is run for them."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"records cannot be written into {folder}: {error.strerror}; give another --results"
+        ) from error
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"records cannot be written into {folder}; give another --results")
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """A short mark of a data set: the same for the same items, labels and names of classes."""
+    digest = hashlib.sha256("\0".join(dataset.classes).encode())
+    for values in (dataset.inputs, dataset.labels):
+        digest.update(str((values.dtype.str, values.shape)).encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()[:16]
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -52,8 +88,54 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def read_records(results: Path, experiment: str) -> list[dict[str, Any]]:
-    """All records of an experiment, those of failed runs among them."""
-    return [read_record(path) for path in sorted((results / experiment).glob("*.json"))]
+    """All records of an experiment, those of failed runs among them, none of another kind."""
+    paths = sorted((results / experiment).glob("*.json"))
+    records = [read_record(path) for path in paths]
+    for path, record in zip(paths, records, strict=True):
+        _check_name(path, record)
+    _check_alike(paths, records)
+    return records
+
+
+def _check_name(path: Path, record: dict[str, Any]) -> None:
+    """Refuse what is no record of a run, or that of another run than its name says."""
+    try:
+        partition = int(record["partition"] if "partition" in record else record["seed"])
+        size = record.get("size")
+        told = record_path(Path(), "", record["dataset"], record["method"], size, partition)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{path} is not a record of a run; move it elsewhere") from error
+    if told.name != path.name:
+        raise DataError(f"{path} holds the record that {told.name} should; move it elsewhere")
+
+
+def _check_alike(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
+    """Refuse partitions of one cell with different settings, and two contents of one data set.
+
+    A setting that only one of two records has came later, and groups follow their own.
+    """
+    first: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+    for path, record in zip(paths, records, strict=True):
+        settings = {
+            key: value
+            for key, value in (record.get("settings") or {}).items()
+            if not key.startswith("clusters.")
+        }
+        data = {"data": record["data"]} if record.get("data") else {}
+        size = record.get("size") or ""
+        for key, facts in (
+            ((record["dataset"], record["method"], size), settings),
+            ((record["dataset"],), data),
+        ):
+            if not facts:
+                continue
+            before, others = first.setdefault(key, (path, facts))
+            different = [n for n in facts.keys() & others.keys() if facts[n] != others[n]]
+            if different:
+                raise DataError(
+                    f"{before} and {path} have different {', '.join(sorted(different))}; "
+                    "move the records of one of them away"
+                )
 
 
 def is_done(path: Path) -> bool:
@@ -66,9 +148,10 @@ def check_same_settings(
     method: Any,
     protocol: Protocol | StreamProtocol | None = None,
     *,
+    data: str | None = None,
     shows_groups: bool = True,
 ) -> None:
-    """Refuse to mix records of different settings, or of different pools, in one table.
+    """Refuse to mix records of different settings, pools or data, by ``fingerprint``, in one table.
 
     How unknown items are grouped matters only where a table shows groups.
     """
@@ -91,6 +174,8 @@ def check_same_settings(
         wanted = defaults | _as_json(asdict(protocol))
         pools = defaults | pools
         different += [f"protocol.{key}" for key in wanted if pools.get(key) != wanted[key]]
+    if data and record.get("data") not in (None, data):
+        different.append("the data set itself")
     if different:
         raise DataError(
             f"{path} was recorded with other settings ({', '.join(different)}); "
@@ -105,8 +190,12 @@ def _as_json(values: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """The commit of the code that runs, with a + where files have changed since; None: unknown."""
-    folder = Path(__file__).parent
+    """The commit of the code that runs, with a + where files have changed since; None: unknown.
+
+    A package that lies in the folder of another project is not of that project's commit.
+    """
+    file = Path(__file__)
+    folder = file.parents[1]
 
     def git(*words: str) -> str | None:
         try:
@@ -117,5 +206,7 @@ def commit() -> str | None:
             return None
         return done.stdout.strip()
 
+    if git("ls-files", "--error-unmatch", str(file)) is None:
+        return None
     found = git("rev-parse", "--short=12", "HEAD")
     return found and found + ("+" if git("status", "--porcelain", "--", ".") else "")

@@ -6,12 +6,14 @@ metrics. It is written whole after its run, so an experiment that was stopped, h
 on where it stopped. A run that fails is recorded with its error, and tried again the next time.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from traceback import extract_tb
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +27,9 @@ from s2osc.bench.pictures import pictures_of
 from s2osc.bench.records import (
     check_same_settings,
     commit,
+    fingerprint,
     is_done,
+    make_folder,
     read_record,
     record_path,
     write_record,
@@ -95,19 +99,19 @@ def run_experiment(
         runs = plan(
             *(recorded_as, experiment, loaded, partitions, results), methods=methods, size=size
         )
+        marks = {data: fingerprint(dataset) for data, dataset in loaded.items()}
+        check_plan([run for of in runs for run in of], experiment, marks)
         runs = [runs_of for i, runs_of in enumerate(runs) if i % part[1] == part[0] - 1]
         everything = [run for runs_of in runs for run in runs_of]
         with Board(each, everything) as board:
             for run in everything:
                 if is_done(run.path):
-                    check_same_settings(
-                        *(run.path, run.method, run.protocol), shows_groups=experiment.shows_groups
-                    )
                     board.done(run, read_record(run.path))
             for runs_of in runs:
                 todo = [run for run in runs_of if not is_done(run.path)]
                 if todo:
-                    _run_on_one_split(todo, experiment, loaded[todo[0].data], board, device=device)
+                    cell = Cell(experiment, loaded[todo[0].data], marks[todo[0].data], device)
+                    _run_on_one_split(todo, cell, board)
         paths += [run.path for run in everything]
     failed = [path for path in paths if not is_done(path)]
     if failed:
@@ -116,6 +120,25 @@ def run_experiment(
             f"{failed[0]}); the rest is recorded; the same command tries them again"
         )
     return paths
+
+
+def check_plan(runs: Sequence[Run], experiment: Experiment, marks: Mapping[str, str]) -> None:
+    """Refuse what would fail after hours, or be mixed with other records, in whatever part."""
+    for run in runs:
+        make_folder(run.path.parent)
+        try:
+            json.dumps(flatten(run.method))
+        except TypeError as error:
+            raise SettingsError(
+                f"the settings of {run.name} cannot be recorded ({error}); give it fields that are "
+                "numbers, texts, or dataclasses of them"
+            ) from error
+        if is_done(run.path):
+            check_same_settings(
+                *(run.path, run.method, run.protocol),
+                data=marks[run.data],
+                shows_groups=experiment.shows_groups,
+            )
 
 
 def plan(
@@ -166,29 +189,50 @@ def networks_of(experiment: Experiment, size: str | None, data: str) -> str | No
     return scale.vectors if data.endswith(THROUGH) else scale.images
 
 
-def _run_on_one_split(
-    runs: Sequence[Run], experiment: Experiment, dataset: Dataset, board: Board, *, device: str
-) -> None:
+class Cell(NamedTuple):
+    """What runs on the same items have in common."""
+
+    experiment: Experiment
+    dataset: Dataset
+    mark: str  # of the data set
+    device: str
+
+
+def _run_on_one_split(runs: Sequence[Run], cell: Cell, board: Board) -> None:
     """The runs that share their items: the split and its features are made once."""
-    first = runs[0]
-    split = draw_items(dataset, first.protocol, first.partition)
-    backbone = EFFICIENTNET if first.data.endswith(THROUGH) else experiment.backbone
     clock = Stopwatch()
+    try:
+        split, backbone = _make_items(runs[0], cell, clock)
+    except Exception as error:  # other data sets and partitions go on
+        for run in runs:
+            _record(run, describe(run, cell) | _failure(error), board)
+        return
+    for run in runs:
+        if is_done(run.path):  # by another process, meanwhile
+            board.done(run, read_record(run.path))
+            continue
+        board.begin(run)
+        facts = describe(run, cell) | describe_items(split, cell.dataset)
+        facts |= {"backbone": backbone, "seconds_features": clock.seconds.get("features")}
+        _record(run, facts | _outcome(run, split, cell.experiment, device=cell.device), board)
+
+
+def _record(run: Run, record: dict[str, Any], board: Board) -> None:
+    write_record(run.path, record)
+    board.done(run, record)
+
+
+def _make_items(run: Run, cell: Cell, clock: Stopwatch) -> tuple[Split | Stream, str | None]:
+    """The pool or stream of a run, through the backbone there may be."""
+    items = draw_items(cell.dataset, run.protocol, run.partition)
+    backbone = EFFICIENTNET if run.data.endswith(THROUGH) else cell.experiment.backbone
     if backbone:
         with clock("features"):
-            if isinstance(split, Stream):
-                split = stream_through_backbone(split, backbone, flip=dataset.flip)
+            if isinstance(items, Stream):
+                items = stream_through_backbone(items, backbone, flip=cell.dataset.flip)
             else:
-                split = through_backbone(split, backbone, flip=dataset.flip)
-    for run in runs:
-        board.begin(run)
-        facts = describe(run, split, dataset, device=device) | {
-            "backbone": backbone,
-            "seconds_features": clock.seconds.get("features"),
-        }
-        record = facts | _outcome(run, split, experiment, device=device)
-        write_record(run.path, record)
-        board.done(run, record)
+                items = through_backbone(items, backbone, flip=cell.dataset.flip)
+    return items, backbone
 
 
 def draw_items(
@@ -219,7 +263,13 @@ def _outcome(
             device=device,
         )
     except Exception as error:  # whatever a method dies of, the other methods go on
-        return {"error": {"kind": type(error).__name__, "message": str(error)}}
+        return _failure(error)
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """An error as records keep it: where it came from by files and lines, without folders."""
+    where = [f"{Path(at.filename).name}:{at.lineno}" for at in extract_tb(error.__traceback__)]
+    return {"error": {"kind": type(error).__name__, "message": str(error), "where": where}}
 
 
 def run_once(
@@ -288,7 +338,7 @@ def seconds_per_step(
     return steps
 
 
-def describe(run: Run, split: Split | Stream, dataset: Dataset, *, device: str) -> dict[str, Any]:
+def describe(run: Run, cell: Cell) -> dict[str, Any]:
     """The facts of a run, known before it begins."""
     return {
         "experiment": run.experiment,
@@ -298,17 +348,20 @@ def describe(run: Run, split: Split | Stream, dataset: Dataset, *, device: str) 
         "protocol": asdict(run.protocol),
         "partition": run.partition,
         "seed": run.partition,
-        **(
-            describe_stream(split, dataset)
-            if isinstance(split, Stream)
-            else describe_split(split, dataset)
-        ),
+        "data": cell.mark,
         "settings": flatten(run.method),
-        "machine": {"threads": torch.get_num_threads(), "device": device},
+        "machine": {"threads": torch.get_num_threads(), "device": cell.device},
         "versions": versions(),
         "commit": commit(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def describe_items(items: Split | Stream, dataset: Dataset) -> dict[str, Any]:
+    """The facts of a pool or a stream."""
+    if isinstance(items, Stream):
+        return describe_stream(items, dataset)
+    return describe_split(items, dataset)
 
 
 def describe_split(split: Split, dataset: Dataset) -> dict[str, Any]:

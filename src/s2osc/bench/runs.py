@@ -1,9 +1,9 @@
 """The records of an experiment at one size, and what is to be said of them beside their tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from s2osc.bench.experiment import Experiment
 from s2osc.bench.metrics import interval_over
@@ -48,6 +48,12 @@ class Runs:
         return list(dict.fromkeys([*self.experiment.data, *found]))
 
     @cached_property
+    def recorded(self) -> list[str]:
+        """The data sets that some record is of."""
+        there = {record["dataset"] for record in self.records}
+        return [dataset for dataset in self.datasets if dataset in there]
+
+    @cached_property
     def methods(self) -> list[str]:
         """Those of the experiment in its order, then others that were run by name."""
         found = sorted({record["method"] for record in self.records})
@@ -74,6 +80,19 @@ class Runs:
         return {partition: value for partition, value in found.items() if value is not None}
 
 
+Values = TypeVar("Values", bound=Sized)
+
+
+def fullest(found: Sequence[Values]) -> list[Values]:
+    """Those with the most values: means over different partitions are not compared.
+
+    >>> fullest([[0.9], [0.1, 0.2], [], [0.3, 0.4]])
+    [[0.1, 0.2], [0.3, 0.4]]
+    """
+    most = max(map(len, found), default=0)
+    return [values for values in found if most and len(values) == most]
+
+
 def partition_of(record: Record) -> int:
     return int(record["partition"] if "partition" in record else record["seed"])
 
@@ -96,7 +115,7 @@ def describe_runs(runs: Runs) -> str:
         _protocols(runs),
         f"partition{_s(runs.partitions)} {_listed(runs.partitions)}",
         threads(runs.records),
-        TITLES["svhn"] if "svhn" in runs.datasets else "",
+        TITLES["svhn"] if "svhn" in runs.recorded else "",
     ]
     return f"{runs.experiment.title} ({'; '.join(fact for fact in facts if fact)}):"
 
@@ -148,7 +167,7 @@ def _protocol(settings: Mapping[str, Any]) -> str:
     elif share := settings.get("pool_share"):
         texts.append(f"{100 * share:.0f} % of the known data and all of the unknown in the pool")
     if held_out := settings.get("held_out"):
-        texts.append(f"{held_out:,} items of each class never seen")
+        texts.append(f"{held_out:,} items of each class, a tenth of it at most, never seen")
     return ", ".join(texts)
 
 
@@ -172,7 +191,7 @@ def explain_cells(runs: Runs) -> str:
             "matched to them with the truth. DTC and, for methods without groups, k-means are told "
             "their number; S2OSC is not."
         )
-    titles = " ".join(map(dataset_title, runs.datasets))
+    titles = " ".join(map(dataset_title, runs.recorded))
     notes = {name: note for name, note in NOTES.items() if name in titles}
     sentences += [f"{name[0].upper()}{name[1:]}: {note}." for name, note in notes.items()]
     return " ".join(sentences)
@@ -197,15 +216,17 @@ def dataset_title(dataset: str) -> str:
 
 def who_beats_ours(runs: Runs) -> str:
     """Where another method has the larger mean F1, over the partitions that both have."""
-    found, is_recorded = [], False
+    found, has_rivals = [], False
     for dataset in runs.datasets:
         ours = runs.values(OURS, dataset, "metrics", "f1")
-        is_recorded = is_recorded or bool(ours)
         for method in runs.methods:
+            if method == OURS:
+                continue
             theirs = runs.values(method, dataset, "metrics", "f1")
             common = sorted(ours.keys() & theirs.keys())
             if not common:
                 continue
+            has_rivals = True
             mean, our_mean = (
                 interval_over([values[p] for p in common]).mean for values in (theirs, ours)
             )
@@ -216,7 +237,7 @@ def who_beats_ours(runs: Runs) -> str:
                 )
     if found:
         return f"Better than {OURS} in mean weighted F1: {'; '.join(found)}."
-    return f"No other method beats {OURS} in mean weighted F1." if is_recorded else ""
+    return f"No other method beats {OURS} in mean weighted F1." if has_rivals else ""
 
 
 def what_is_missing(runs: Runs) -> str:

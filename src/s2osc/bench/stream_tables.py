@@ -14,6 +14,7 @@ from s2osc.bench.runs import (
     Runs,
     by_size,
     dataset_title,
+    fullest,
     threads,
     what_failed,
     what_is_missing,
@@ -214,8 +215,8 @@ def _table(runs: Runs, metric: str, title: str) -> Table:
 
 def _best(runs: Runs, dataset: str, metric: str) -> str | None:
     """The best mean of a column, as it is shown."""
-    found = [_values(runs, method, dataset, metric) for method in runs.methods]
-    means = [float(np.mean(values)) for values in found if values]
+    found = fullest([_values(runs, method, dataset, metric) for method in runs.methods])
+    means = [float(np.mean(values)) for values in found]
     if not means or metric in DIGITS:
         return None
     return f"{min(means) if metric in LOWER_IS_BETTER else max(means):.3f}"
