@@ -175,7 +175,7 @@ def explain_cells(runs: Runs) -> str:
     """How to read the tables, as far as these records need it."""
     sentences = [
         "Cells: mean over partitions ± half of its 95 % t-interval (number of partitions) [the "
-        "paper's figure]; the best of a column in bold; – is not recorded.",
+        "paper's figure]; the best of the full cells of a column in bold; – is not recorded.",
         "AUROC and OSCR judge the score, whatever the threshold.",
     ]
     if any(record.get("paper_mode") for record in runs.records):

@@ -113,7 +113,8 @@ def explain_streams(runs: Runs) -> str:
     shown = runs.experiment.columns.values()
     sentences = [
         "Cells: mean over partitions ± half of its 95 % t-interval (number of partitions) [the "
-        "paper's figure]; the best of a column in bold; – is not recorded, n/a does not apply.",
+        "paper's figure]; the best of the full cells of a column in bold; – is not recorded, n/a "
+        "does not apply.",
         "Averages are plain means over windows, each judged before its labels came; a class counts "
         "as known from the window after the one it emerged in. Weighted recall is accuracy."
         if "f1" in shown
