@@ -14,6 +14,7 @@ from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.settings import change
 from s2osc.stream.learners import Incremental, Learner, Prototyping, Refit, Sketching, Static
+from s2osc.stream.open_stream import LEVEL
 from s2osc.types import Method
 
 
@@ -182,7 +183,7 @@ STREAMS = {
         _SINGLE,
         title="Twenty windows, a new class in every fourth of them: seconds and memory",
         protocol=StreamProtocol(every=4, n_windows=20),
-        methods={"s2osc": as_stream_method(FAST)},
+        methods={"s2osc": as_stream_method(change(FAST, {"decision.level": LEVEL}))},
         data=("mnist",),
         layout="windows",
         table=None,
