@@ -288,7 +288,7 @@ def test_bench_run_without_options_runs_an_experiment_as_it_is(tmp_path, monkeyp
         runner, "run_experiment", lambda *words, **more: asked.append((words, more))
     )
     assert main(["bench", "run", "table1", "--device=cpu"]) == 0
-    words = ["--data=a,b", "--partitions=2", "--size=cpu", "--methods=msp,odin", "--part=2/4"]
+    words = ["--data=a, b,", "--partitions=2", "--size=cpu", "--methods=msp,odin", "--part=2/4"]
     words += [f"--results={tmp_path}", f"--folder={tmp_path}", "--device=cpu"]
     assert main(["bench", "run", "table1", *words]) == 0
     plain = {"methods": None, "size": None, "part": (1, 1), "device": "cpu", "folder": None}
@@ -310,6 +310,11 @@ def test_bench_run_without_options_runs_an_experiment_as_it_is(tmp_path, monkeyp
             "the size is 'huge'; give paper or cpu or smoke",
         ),
         (["single", "--data=tiny", "--size=cpu"], "this experiment has one size only"),
+        (["table1", "--data=tiny", "--partitions=0"], "--partitions is 0; give 1 or more"),
+        (["table1", "--data=tiny", "--partitions=-2"], "--partitions is -2; give 1 or more"),
+        (["table1", "--data=tiny", "--methods="], "--methods is ''; give names with commas"),
+        (["table1", "--data="], "--data is ''; give names with commas between, or leave it away"),
+        (["table1", "--data= ,"], "--data is ' ,'; give names with commas between"),
     ],
 )
 def test_bench_run_says_in_one_line_what_it_cannot_run(tiny, capsys, words, message):
@@ -325,14 +330,12 @@ def test_bench_list_shows_what_is_recorded_and_what_is_missing(tmp_path, capsys,
     monkeypatch.setenv("COLUMNS", "300")
     record_of(tmp_path, 0.9)
     assert main(["bench", "list", f"--results={tmp_path}"]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
-    rows = {
-        row[0]: row[1:] for row in ([c.strip() for c in line.split("│")[1:-1]] for line in lines)
-    }
+    _, _, _, *lines = capsys.readouterr().out.splitlines()
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.strip()}
     assert list(rows) == list(EXPERIMENTS)
     missing = "mnist: s2osc-paper, s2osc-s, s2osc-lm, s2osc-fn, s2osc-u; fashion_mnist: all"
-    assert rows["ablation"] == ["cpu", "mnist, fashion_mnist", "6", "1", "0", missing]
-    assert rows["single"][-3:] == ["0", "0", "all"]
+    assert rows["ablation"] == f"cpu mnist, fashion_mnist 6 1 0 {missing}"
+    assert rows["single"] == "one mnist, fashion_mnist 2 0 0 all"
 
 
 def test_bench_report_prints_the_tables_that_have_records(tmp_path, capsys):
@@ -352,11 +355,24 @@ def test_bench_report_writes_a_folder_or_into_a_document(tmp_path, capsys):
     words = ["bench", "report", "ablation", f"--results={tmp_path / 'results'}"]
     assert main([*words, f"--out={tmp_path / 'out'}", f"--into={document}"]) == 0
     paths = [tmp_path / "out" / "ablation" / f"ablation.{kind}" for kind in ("md", "csv", "tex")]
+    paths += [tmp_path / "out" / "ablation" / f"bars.{kind}" for kind in ("svg", "png")]
     assert capsys.readouterr().out.splitlines() == list(map(str, paths))
     assert sorted((tmp_path / "out" / "ablation").iterdir()) == sorted(paths)
     table = paths[0].read_text().strip()
     assert "**0.912** (1)" in table
     assert f"-->\n{table}\n<!-- end -->\nAfter" in document.read_text()
+
+
+def test_bench_report_says_which_of_several_experiments_has_no_records(tmp_path, capsys):
+    record_of(tmp_path, 0.9125)
+    assert main(["bench", "report", "ablation", "large", f"--results={tmp_path}"]) == 0
+    printed, errors = capsys.readouterr()
+    assert "**0.912** (1)" in printed
+    assert errors == (
+        f"s2osc: {tmp_path} holds no records of large; make them with `s2osc bench run large`\n"
+    )
+    assert main(["bench", "report", f"--results={tmp_path}"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_bench_report_without_records_says_how_to_make_them(tmp_path, capsys):

@@ -173,7 +173,8 @@ def _add_bench(commands: Any) -> None:
     running.add_argument("experiment", help="such as table1; `s2osc bench list` names all")
     running.add_argument("--data", help="names, comma-separated (default: the experiment's own)")
     running.add_argument(
-        "--methods", help="names, comma-separated, or all (default: the experiment's own)"
+        "--methods",
+        help="names, comma-separated; all stands for the experiment's own (default: all)",
     )
     running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
     running.add_argument(
@@ -396,8 +397,8 @@ def run_bench(options: argparse.Namespace) -> None:
 
     run_experiment(
         options.experiment,
-        options.data.split(",") if options.data else None,
-        range(options.partitions),
+        _data_of(options),
+        _partitions_of(options),
         options.results,
         methods=options.methods,
         size=options.size,
@@ -405,6 +406,23 @@ def run_bench(options: argparse.Namespace) -> None:
         device=resolve_device(options.device),
         folder=options.folder,
     )
+
+
+def _data_of(options: argparse.Namespace) -> list[str] | None:
+    if options.data is None:
+        return None
+    names = [name.strip() for name in options.data.split(",") if name.strip()]
+    if not names:
+        raise SettingsError(
+            f"--data is {options.data!r}; give names with commas between, or leave it away"
+        )
+    return names
+
+
+def _partitions_of(options: argparse.Namespace) -> range:
+    if options.partitions < 1:
+        raise SettingsError(f"--partitions is {options.partitions}; give 1 or more")
+    return range(options.partitions)
 
 
 def list_bench(options: argparse.Namespace) -> None:
@@ -422,6 +440,13 @@ def report_bench(options: argparse.Namespace) -> None:
 
     names = [each for name in options.experiment for each in experiments_named(name)]
     tables = make_tables(options.results, names)
+    for name in dict.fromkeys(names):
+        if name not in tables:
+            print(
+                f"s2osc: {options.results} holds no records of {name}; "
+                f"make them with `s2osc bench run {name}`",
+                file=sys.stderr,
+            )
     if options.into:
         insert_tables(options.into, tables)
     if options.out:

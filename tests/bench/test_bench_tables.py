@@ -54,6 +54,13 @@ def test_several_partitions_have_a_mean_and_a_deviation():
     assert cells(last)[:3] == ["mnist", "mean of 3", "**0.800** ± 0.173"]
 
 
+def test_the_paragraph_before_says_what_a_deviation_is_where_there_is_one():
+    title = make_table("plain", [record(0), record(1)]).splitlines()[0]
+    assert title == "Plain title (2 threads; ± is the standard deviation over partitions):"
+    pair = [record(0), record(0, method="binary")]
+    assert make_table("pair", pair).splitlines()[0] == "Pair title (2 threads):"
+
+
 def test_partitions_stand_in_the_order_of_their_seeds():
     records = [record(seed, seed / 10) for seed in (2, 0, 1)]
     lines = make_table("plain", records).splitlines()[4:7]
@@ -227,7 +234,8 @@ def matrix(monkeypatch, tmp_path):
     monkeypatch.setitem(EXPERIMENTS, "matrix", experiment)
     run = {"size": "cpu", "protocol": {"n_unknown": 1}, "partition": 3}
     odin = record(3, method="odin", metrics={"f1": 0.5, "f_out": 0.25}) | run
-    odin |= {"paper_mode": {"f1": 0.125}, "held_out": {"f1": 0.75}}
+    odin |= {"paper_mode": {"f1": 0.125}, "held_out": {"f1": 0.75}, "commit": "c0ffee"}
+    odin |= {"seconds": {"fit": 9.5, "predict": 0.5}, "machine": {"threads": 2, "device": "cpu"}}
     write_record(tmp_path / "matrix" / "mnist-odin-cpu-p3.json", odin)
     write_record(
         tmp_path / "matrix" / "svhn-s2osc-cpu-p3.json",
@@ -246,11 +254,16 @@ def test_a_report_is_markdown_csv_and_latex(matrix, tmp_path):
     assert r"odin (fair mode) & \textbf{0.500} (1) [0.767] & -- [0.584] \\" in latex
     assert latex.count(r"\begin{tabular}{lll}") == latex.count(r"\end{tabular}") > 0
     assert values.splitlines() == [
-        "experiment,size,dataset,method,partition,mode,part,metric,value,paper",
-        "matrix,cpu,mnist,odin,3,fair,pool,f1,0.5,0.767",
-        "matrix,cpu,mnist,odin,3,fair,pool,f_out,0.25,0.39",
-        "matrix,cpu,mnist,odin,3,paper,pool,f1,0.125,0.767",
-        "matrix,cpu,mnist,odin,3,fair,held_out,f1,0.75,",
+        "experiment,size,dataset,method,partition,mode,part,metric,value,paper,"
+        "seed,commit,device,threads",
+        "matrix,cpu,mnist,odin,3,fair,pool,f1,0.5,0.767,3,c0ffee,cpu,2",
+        "matrix,cpu,mnist,odin,3,fair,pool,f_out,0.25,0.39,3,c0ffee,cpu,2",
+        "matrix,cpu,mnist,odin,3,paper,pool,f1,0.125,0.767,3,c0ffee,cpu,2",
+        "matrix,cpu,mnist,odin,3,fair,held_out,f1,0.75,,3,c0ffee,cpu,2",
+        "matrix,cpu,mnist,odin,3,,run,seconds_total,10.0,,3,c0ffee,cpu,2",
+        "matrix,cpu,mnist,odin,3,,run,seconds_fit,9.5,,3,c0ffee,cpu,2",
+        "matrix,cpu,mnist,odin,3,,run,seconds_predict,0.5,,3,c0ffee,cpu,2",
+        "matrix,cpu,svhn,s2osc,3,,run,error,DataError: no room,,3,,,2",
     ]
 
 
@@ -258,7 +271,9 @@ def test_older_experiments_have_reports_too(tmp_path):
     write_record(tmp_path / "plain" / "mnist-fast-p0.json", record(0, 0.5))
     markdown, values, latex = write_report(tmp_path, "plain", tmp_path)
     assert markdown.read_text() == make_table("plain", [record(0, 0.5)]) + "\n"
-    assert "plain,,mnist,fast,0,fair,pool,f1,0.5," in values.read_text().splitlines()
+    lines = values.read_text().splitlines()
+    assert "plain,,mnist,fast,0,fair,pool,f1,0.5,,0,,,2" in lines
+    assert "plain,,mnist,fast,0,,run,seconds_total,10.0,,0,,,2" in lines
     assert "paper's F1 & seconds" in latex.read_text()
 
 

@@ -13,6 +13,7 @@ from PIL import Image
 from scipy.stats import friedmanchisquare
 
 from s2osc.bench.drawing import by_setting, make_figure, setting_of
+from s2osc.bench.experiments import EXPERIMENTS
 from s2osc.bench.figures import (
     FIGURES,
     draw_bars,
@@ -203,7 +204,8 @@ def test_records_without_pictures_are_no_figure(draw):
 
 def test_each_experiment_has_its_figures():
     records = [swept(50), EMBEDDED, GALLERY, COUNTERFACTUALS]
-    assert list(figures_for("several", records[:1])) == ["bars"]
+    for name in ("several-3", "several-5", "table1-released", "large", "ablation"):
+        assert list(figures_for(name, records[:1])) == ["bars"]
     assert list(figures_for("k-sweep", records[:1])) == ["k-sweep"]
     assert list(figures_for("embeddings", records)) == ["embeddings"]
     assert list(figures_for("case-study", records)) == ["gallery", "counterfactuals"]
@@ -216,6 +218,29 @@ def test_a_figure_that_records_cannot_fill_yet_is_left_out_with_a_warning():
     with pytest.warns(S2OSCWarning, match="table1: no figure 'ranking': a ranking needs 2 methods"):
         figures = figures_for("table1", [record()])
     assert list(figures) == ["f1"]
+
+
+def test_figures_are_those_of_experiments():
+    assert FIGURES.keys() <= EXPERIMENTS.keys()
+
+
+def test_sizes_have_figures_of_their_own():
+    smoke = [each | {"size": "smoke", "metrics": {"f1": 0.1}} for each in RANKED]
+    alone = figures_for("table1", RANKED)
+    both = figures_for("table1", [*smoke, *RANKED])
+    assert list(both) == ["ranking", "f1", "ranking-smoke", "f1-smoke"]
+    for what, figure in alone.items():
+        assert texts(both[what]) == texts(figure)
+        assert "cpu size" in texts(figure)
+        assert "smoke size" in texts(both[f"{what}-smoke"])
+        assert "cpu" not in texts(both[f"{what}-smoke"])
+    assert row_names(both["f1"].axes[0]) == row_names(alone["f1"].axes[0])
+
+
+def test_a_figure_that_one_size_cannot_fill_is_there_for_the_other():
+    with pytest.warns(S2OSCWarning, match="table1: no figure 'ranking-smoke': a ranking needs"):
+        figures = figures_for("table1", [*RANKED, record() | {"size": "smoke"}])
+    assert list(figures) == ["ranking", "f1", "f1-smoke"]
 
 
 def test_panels_go_by_unknown_classes_and_then_by_data_set():
@@ -328,6 +353,15 @@ def test_k_left_to_choose_is_a_level_line_with_its_own_name():
 def test_a_sweep_of_two_methods_is_refused():
     with pytest.raises(DataError, match="partition 0 has two records of K = 50"):
         draw_k_sweep([swept(50, method="a"), swept(50, method="b")])
+
+
+def test_a_method_without_k_is_no_part_of_a_sweep():
+    figure = draw_k_sweep([swept(50), swept(300), record("msp", f1=0.1)])
+    (line,) = figure.axes[1].lines
+    assert line.get_ydata().tolist() == [0.7, 0.7]
+    assert "msp" not in texts(figure)
+    with pytest.raises(DataError, match="none of 1 records is of a method with a K; run s2osc"):
+        draw_k_sweep([record("msp")])
 
 
 def test_every_k_has_a_tick_and_a_number_where_there_is_room():
@@ -478,6 +512,8 @@ def test_a_ranking_needs_methods_that_share_cells():
         draw_ranking([record("a", partition=0), record("b", partition=1)])
     with pytest.raises(DataError, match="two records of a; a ranking takes one"):
         draw_ranking([record("a"), record("a")])
+    with pytest.raises(DataError, match="records of the sizes cpu, smoke were found; a ranking"):
+        draw_ranking([*RANKED, record() | {"size": "smoke"}])
 
 
 def test_the_diagram_puts_each_method_at_its_mean_rank_and_joins_by_bars():

@@ -41,7 +41,7 @@ def rows(results):
 
 def test_without_records_everything_is_missing(results):
     assert rows(results) == [
-        ("matrix", "any of paper, cpu, smoke", "a, b", "2", "0", "0", "all"),
+        ("matrix", "any", "a, b", "2", "0", "0", "all"),
         ("pool", "one", "a", "1", "0", "0", "all"),
     ]
 
@@ -59,6 +59,24 @@ def test_each_size_has_a_row_with_what_it_lacks(results):
         ("matrix", "smoke", "a, b", "2", "4", "0", "nothing"),
         ("pool", "one", "a", "1", "1", "0", "nothing"),
     ]
+
+
+def test_a_cell_lacks_the_partitions_that_other_cells_have(results):
+    for partition in (0, 1, 2):
+        add(results, "matrix", "a", "msp", "cpu", partition)
+    add(results, "matrix", "a", "strict", "cpu", 1)
+    for method in METHODS:
+        add(results, "matrix", "b", method, "cpu", 0)
+    add(results, "matrix", "b", "msp", "cpu", 1, error={"kind": "DataError", "message": "no"})
+    add(results, "matrix", "b", "msp", "cpu", 2)
+    missing = "a: strict (partitions 0 2); b: msp (partition 1), strict (partitions 1 2)"
+    assert rows(results)[0][4:] == ("7", "1", missing)
+
+
+def test_a_partition_that_failed_everywhere_is_missing(results):
+    add(results, "pool", "a", "msp")
+    add(results, "pool", "a", "msp", partition=1, error={"kind": "DataError", "message": "no"})
+    assert rows(results)[1][4:] == ("1", "1", "a: msp (partition 1)")
 
 
 def test_earlier_records_name_no_size(results):
@@ -80,8 +98,26 @@ def test_a_file_that_is_no_record_is_named(results):
         make_listing(results)
 
 
-def test_the_list_names_every_experiment(tmp_path):
+def printed(results, width):
     shown = io.StringIO()
-    Console(file=shown, width=400).print(make_listing(tmp_path))
-    lines = [line.split("│")[1].strip() for line in shown.getvalue().splitlines() if "│" in line]
-    assert lines == list(EXPERIMENTS)
+    Console(file=shown, width=width).print(make_listing(results))
+    return shown.getvalue()
+
+
+def test_the_list_names_every_experiment(tmp_path):
+    _, _, _, *lines = printed(tmp_path, 400).splitlines()
+    assert [line.split()[0] for line in lines if line.strip()] == list(EXPERIMENTS)
+
+
+def test_nothing_is_cut_in_80_columns(tmp_path):
+    text = printed(tmp_path, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    words = set(text.replace(",", "").split())
+    assert words >= EXPERIMENTS.keys()
+    assert words >= {data for experiment in EXPERIMENTS.values() for data in experiment.data}
+    long = "a-data-set-with-a-name-that-is-longer-than-any-column"
+    add(tmp_path, "table1", long, "msp", "cpu")
+    header, *lines = printed(tmp_path, 80).splitlines()
+    column = slice(header.index("data"), header.index("methods"))
+    assert long in "".join(line[column].strip() for line in lines)

@@ -1,6 +1,7 @@
 """Methods by name: ours, those we compare with, those of other packages; each set for its run."""
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,6 @@ from s2osc.bench.methods import (
     NETWORKS,
     OURS,
     adapt,
-    all_methods,
     choose_methods,
 )
 from s2osc.errors import SettingsError
@@ -66,39 +66,68 @@ class Stranger:
 
 @pytest.fixture
 def installed(monkeypatch) -> list:
-    """Entry points of other packages, as (name, object)."""
+    """Entry points of other packages, as (name, object); an error is what loading it gives."""
     brought = []
+
+    def load(it):
+        if isinstance(it, Exception):
+            raise it
+        return it
 
     def entry_points(*, group):
         assert group == "s2osc.methods"
+        package = SimpleNamespace(name="charming")
         return [
-            SimpleNamespace(name=name, load=lambda it=it: it, dist=SimpleNamespace(name="charming"))
-            for name, it in brought
+            SimpleNamespace(name=name, load=partial(load, it), dist=package) for name, it in brought
         ]
 
     monkeypatch.setattr(methods, "entry_points", entry_points)
     return brought
 
 
-def test_a_method_of_another_package_is_one_of_all(installed):
-    assert all_methods() == METHODS
+def test_a_method_of_another_package_runs_by_its_name(installed):
     installed.append(("stranger", Stranger()))
-    assert all_methods() == METHODS | {"stranger": Stranger()}
     assert "stranger" not in METHODS
     chosen = choose_methods("msp,stranger", {"msp": METHODS["msp"]})
     assert chosen == {"msp": METHODS["msp"], "stranger": Stranger()}
+    with pytest.raises(SettingsError, match=r"no method 'magic'; give msp or .* or stranger$"):
+        choose_methods("magic", {"msp": METHODS["msp"]})
 
 
-def test_a_name_that_is_taken_is_refused(installed):
+@pytest.mark.parametrize("own", [{}, {"msp": MSP(known_recall=0.5)}])
+def test_a_name_that_is_taken_is_refused(installed, own):
     installed.append(("msp", Stranger()))
     with pytest.raises(SettingsError, match="package charming brings a method 'msp', which there"):
-        all_methods()
+        choose_methods("msp", own)
+    assert choose_methods("odin", own) == {"odin": METHODS["odin"]}
 
 
 def test_two_packages_cannot_bring_the_same_name(installed):
     installed += [("stranger", Stranger()), ("stranger", Stranger(charm=1.0))]
     with pytest.raises(SettingsError, match="'stranger', which there is already"):
-        all_methods()
+        choose_methods("stranger", {})
+
+
+def test_a_broken_package_stops_nobody_who_does_not_ask_for_its_method(installed):
+    installed.append(("stranger", ImportError("no module named 'charm'")))
+    assert choose_methods("msp", {}) == {"msp": METHODS["msp"]}
+    with pytest.raises(SettingsError, match="no method 'magic'"):
+        choose_methods("magic", {})
+
+
+@pytest.mark.parametrize(
+    ("brought", "message"),
+    [
+        (ImportError("no 'charm'"), r"cannot be loaded \(ImportError: no 'charm'\); mend that"),
+        (Stranger, "names the class Stranger; name an instance of it instead"),
+        ("Stranger", "names a str; name an instance of a frozen dataclass with `fit`"),
+    ],
+)
+def test_what_is_no_method_is_refused_by_the_name_of_its_package(installed, brought, message):
+    installed.append(("stranger", brought))
+    where = "the entry point 'stranger' of the package charming"
+    with pytest.raises(SettingsError, match=f"^{where} {message}"):
+        choose_methods("stranger", {})
 
 
 def test_a_method_of_another_package_runs_as_it_is():
@@ -112,6 +141,19 @@ def test_a_method_of_another_package_runs_as_it_is():
 def test_without_names_an_experiment_runs_its_own_methods(installed):
     own = {"quick": MSP()}
     assert choose_methods(None, own) == choose_methods("all", own) == own
+
+
+def test_all_may_stand_beside_other_names(installed):
+    installed.append(("stranger", Stranger()))
+    own = {"quick": MSP(), "odin": METHODS["odin"]}
+    assert list(choose_methods("all,stranger", own)) == ["quick", "odin", "stranger"]
+    assert list(choose_methods("energy, odin, all", own)) == ["energy", "odin", "quick"]
+
+
+@pytest.mark.parametrize("names", ["", " , "])
+def test_no_name_at_all_is_refused(names):
+    with pytest.raises(SettingsError, match=f"^--methods is '{names}'; give names with commas"):
+        choose_methods(names, {"quick": MSP()})
 
 
 def test_methods_are_chosen_in_the_order_they_are_named(installed):

@@ -34,6 +34,7 @@ from s2osc.bench.drawing import (
 )
 from s2osc.bench.embeddings import draw_counterfactuals, draw_embeddings, draw_gallery
 from s2osc.bench.ranking import draw_ranking
+from s2osc.bench.runs import by_size
 from s2osc.bench.stream_figures import STREAM_FIGURES
 from s2osc.errors import DataError, S2OSCWarning
 
@@ -52,17 +53,24 @@ __all__ = [
 
 METRICS = tuple(METRIC_NAMES)
 SECONDS = "seconds_total"
+K = "filtering.k"  # the setting
 FEWEST_SECONDS = 0.05  # records hold tenths of a second, and a logarithm needs more than none
 
 
 def figures_for(name: str, records: Sequence[Record]) -> dict[str, Figure]:
-    """The figures of one experiment by name; one its records cannot fill yet is left out."""
+    """The figures of one experiment by name; one its records cannot fill yet is left out.
+
+    Sizes are never mixed: the largest has the plain names, others have theirs added.
+    """
     figures = {}
-    for what, draw in FIGURES.get(name, {}).items():
-        try:
-            figures[what] = draw(records)
-        except DataError as error:
-            warnings.warn(f"{name}: no figure {what!r}: {error}", S2OSCWarning, stacklevel=2)
+    for place, size in enumerate(by_size(records) or [""]):
+        mine = [record for record in records if (record.get("size") or "") == size]
+        for kind, draw in FIGURES.get(name, {}).items():
+            what = f"{kind}-{size}" if place else kind
+            try:
+                figures[what] = draw(mine)
+            except DataError as error:
+                warnings.warn(f"{name}: no figure {what!r}: {error}", S2OSCWarning, stacklevel=2)
     return figures
 
 
@@ -128,7 +136,7 @@ def _draw_bars_on(
 @styled
 def draw_k_sweep(records: Sequence[Record]) -> Figure:
     """Each metric against K, one column per data set; a level line where K was left to choose."""
-    panels = by_setting(finished(records))
+    panels = by_setting(_with_k(finished(records)))
     names, shared = name_settings(panels)
     figure = make_figure(1.2 + 2.6 * len(panels), 0.9 + 1.6 * len(METRICS))
     grid = figure.subplots(len(METRICS), len(panels), squeeze=False, sharex="col", sharey="col")
@@ -152,10 +160,20 @@ def draw_k_sweep(records: Sequence[Record]) -> Figure:
     return figure
 
 
+def _with_k(records: Sequence[Record]) -> list[Record]:
+    """The records of methods that have a K; others may have been run by name."""
+    found = [record for record in records if K in record["settings"]]
+    if not found:
+        raise DataError(
+            f"none of {len(records)} records is of a method with a K; run s2osc or s2osc-paper-k300"
+        )
+    return found
+
+
 def _by_k(records: Sequence[Record]) -> dict[int | None, list[Record]]:
     by_k: dict[int | None, list[Record]] = {}
     for record in records:
-        k = record["settings"]["filtering.k"]
+        k = record["settings"][K]
         runs = by_k.setdefault(k, [])
         if partition_of(record) in map(partition_of, runs):
             raise DataError(
@@ -285,9 +303,11 @@ def _in_order(panels: Mapping[Setting, Sequence[Record]], metric: str) -> list[s
 Drawing = Callable[[Sequence[Record]], Figure]
 FIGURES: dict[str, dict[str, Drawing]] = {
     "table1": {"ranking": draw_ranking, "f1": partial(draw_bars, metrics=("f1",))},
-    "several": {"bars": draw_bars},
+    "table1-released": {"bars": draw_bars},
     "several-3": {"bars": draw_bars},
     "several-5": {"bars": draw_bars},
+    "large": {"bars": draw_bars},
+    "ablation": {"bars": draw_bars},
     "k-sweep": {"k-sweep": draw_k_sweep},
     "embeddings": {"embeddings": draw_embeddings},
     "case-study": {"gallery": draw_gallery, "counterfactuals": draw_counterfactuals},

@@ -5,6 +5,7 @@ On a terminal the table is drawn anew after each run; elsewhere each run is a li
 
 import time
 from collections.abc import Sequence
+from statistics import mean
 from typing import Any, Protocol
 
 from rich.console import Console, Group
@@ -38,8 +39,8 @@ class Board:
         self.records: dict[tuple[str, str], list[dict[str, Any]]] = {
             cell: [] for cell in self.wanted
         }
-        self.now, self.n_done, self.n_run = "", 0, 0
-        self.seconds, self.started = 0.0, time.monotonic()
+        self.seconds: dict[tuple[str, str], list[float]] = {cell: [] for cell in self.wanted}
+        self.now, self.n_done, self.started = "", 0, time.monotonic()
         self.live = Live(console=self.console, auto_refresh=False) if self.is_drawn else None
 
     @property
@@ -64,12 +65,11 @@ class Board:
         """Count a run that was made now, or was recorded before."""
         self.records[run.name, run.data].append(record)
         self.n_done += 1
-        if self.now:
-            self.n_run += 1
-            self.seconds += time.monotonic() - self.started
-            if not self.live:
-                self.console.print(self.line(record), highlight=False, markup=False, soft_wrap=True)
-            self.now = ""
+        took = time.monotonic() - self.started if self.now else record.get("seconds_total", 0.0)
+        self.seconds[run.name, run.data].append(took)
+        if self.now and not self.live:
+            self.console.print(self.line(record), highlight=False, markup=False, soft_wrap=True)
+        self.now = ""
         self._draw()
 
     @property
@@ -86,11 +86,21 @@ class Board:
         return f"{self.n_done}/{self.n_wanted} {self.now}: {outcome}; {self.time_left()}"
 
     def time_left(self) -> str:
-        """What the runs left take if they take as long as those made."""
-        if not self.n_run:
-            return "time left: not known yet"
-        minutes = (self.n_wanted - self.n_done) * self.seconds / self.n_run / 60
+        """What the runs left take if each takes as long as those of its method."""
+        seconds = 0.0
+        for (name, data), n_wanted in self.wanted.items():
+            n_left = n_wanted - len(self.records[name, data])
+            took = self.seconds_of(name, data)
+            if n_left and not took:
+                return "time left not known yet"
+            seconds += n_left * mean(took) if n_left else 0.0
+        minutes = seconds / 60
         return f"about {minutes:.0f} min left" if minutes >= 1 else "less than a minute left"
+
+    def seconds_of(self, name: str, data: str) -> list[float]:
+        """Of a method's runs on a data set; without any, of those on other data."""
+        elsewhere = [s for (each, _), took in self.seconds.items() if each == name for s in took]
+        return self.seconds[name, data] or elsewhere
 
     def _draw(self) -> None:
         if self.live:
@@ -104,13 +114,14 @@ class Board:
         for name in self.names:
             table.add_row(name, *(self.cell(name, data) for data in self.data))
         state = f"{self.n_done} of {self.n_wanted} runs, {self.time_left()}"
-        return Group(table, Text(f"{state}. Now: {self.now}" if self.now else state))
+        # Above the table: what a terminal has no room for is cut off below.
+        return Group(Text(f"{state}. Now: {self.now}" if self.now else state), table)
 
     def cell(self, name: str, data: str) -> str:
         """``0.912 (2/3)``, with the number of failed runs where there are some."""
         records = self.records[name, data]
         right = [record["metrics"]["f1"] for record in records if not record.get("error")]
-        mean = f"{sum(right) / len(right):.3f}" if right else "–"
+        f1 = f"{mean(right):.3f}" if right else "–"
         n_failed = len(records) - len(right)
         failed = f", {n_failed} failed" if n_failed else ""
-        return f"{mean} ({len(right)}/{self.wanted[name, data]}{failed})"
+        return f"{f1} ({len(right)}/{self.wanted[name, data]}{failed})"

@@ -5,9 +5,9 @@ an instance of it.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from importlib.metadata import entry_points
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
 
 from s2osc.baselines.cfo import CFO
 from s2osc.baselines.cpe import CPE
@@ -33,6 +33,8 @@ from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PLAIN, PRESETS
 from s2osc.pipeline.teacher import TeacherSettings
 from s2osc.types import Method
 
+GROUP = "s2osc.methods"
+"""Of the entry points of other packages."""
 PAPER_FORM = replace(PAPER, teacher=PLAIN.teacher)
 """The paper's reading of every step; networks and budget are those of the size that is run."""
 
@@ -78,29 +80,65 @@ TINY = replace(
 NETWORKS = PRESETS | {"tiny": TINY}
 
 
-def all_methods() -> dict[str, Method]:
-    """METHODS, and those of other packages."""
-    found = dict(METHODS)
-    for point in entry_points(group="s2osc.methods"):
-        if point.name in found:
-            raise SettingsError(
-                f"the package {point.dist and point.dist.name} brings a method {point.name!r}, "
-                "which there is already; give it another name"
-            )
-        found[point.name] = point.load()
-    return found
-
-
 def choose_methods(names: str | None, own: Mapping[str, Method]) -> dict[str, Method]:
-    """Methods by comma-separated names; ``all`` or nothing gives the experiment's own."""
-    if names in (None, "all"):
+    """Methods by comma-separated names; ``all`` or None stands for the experiment's own."""
+    if names is None:
         return dict(own)
-    there_are = {**own, **all_methods(), **own}
-    wanted = [name.strip() for name in str(names).split(",") if name.strip()]
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise SettingsError(
+            f"--methods is {names!r}; give names with commas between, or all, or leave it away"
+        )
+    chosen: dict[str, Method] = {}
     for name in wanted:
-        if name not in there_are:
-            raise SettingsError(f"there is no method {name!r}; give {' or '.join(there_are)}")
-    return {name: there_are[name] for name in wanted}
+        chosen |= own if name == "all" else {name: find_method(name, own)}
+    return chosen
+
+
+def find_method(name: str, own: Mapping[str, Method]) -> Method:
+    """The experiment's own form of a method, or ours, or that of another package.
+
+    A package is imported when its method is asked for: a broken one stops nothing else.
+    """
+    ours = {**own, **METHODS, **own}
+    points = list(entry_points(group=GROUP))
+    named = [point for point in points if point.name == name]
+    if named and len(named) + (name in ours) > 1:
+        raise SettingsError(
+            f"the package {_package(named[-1])} brings a method {name!r}, which there is already; "
+            "give it another name"
+        )
+    if name in ours:
+        return ours[name]
+    if not named:
+        there_are = dict.fromkeys([*ours, *(point.name for point in points)])
+        raise SettingsError(f"there is no method {name!r}; give {' or '.join(there_are)}")
+    return _load(named[0])
+
+
+def _load(point: EntryPoint) -> Method:
+    where = f"the entry point {point.name!r} of the package {_package(point)}"
+    try:
+        method = point.load()
+    except Exception as error:  # whatever the import of another package dies of
+        raise SettingsError(
+            f"{where} cannot be loaded ({type(error).__name__}: {error}); mend that package or "
+            "run other methods"
+        ) from error
+    if isinstance(method, type):
+        raise SettingsError(
+            f"{where} names the class {method.__name__}; name an instance of it instead"
+        )
+    if not is_dataclass(method):
+        raise SettingsError(
+            f"{where} names a {type(method).__name__}; name an instance of a frozen dataclass "
+            "with `fit`"
+        )
+    return cast(Method, method)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "of no name"
 
 
 def adapt(method: Any, *, networks: str | None, flip: bool, n_unknown: int) -> Any:

@@ -130,7 +130,8 @@ def join_methods(mean_ranks: np.ndarray, difference: float) -> tuple[tuple[int, 
 
 @styled
 def draw_ranking(records: Sequence[Record], metric: str = "f1") -> Figure:
-    """Mean ranks of methods, and which of them no test tells apart."""
+    """Mean ranks of methods at one size, and which of them no test tells apart."""
+    size = _size_of(finished(records))
     scores: dict[Any, dict[str, float]] = {}
     for record in finished(records):
         cell = (setting_of(record), partition_of(record))
@@ -147,9 +148,18 @@ def draw_ranking(records: Sequence[Record], metric: str = "f1") -> Figure:
     figure = make_figure(7.5, 1.7 + 0.24 * n_rows + 0.09 * len(ranking.joined))
     draw_ranking_on(figure.subplots(), ranking)
     name = METRIC_NAMES.get(metric, metric)
-    add_title(figure, f"Ranks by {name} over {ranking.n_cells} cells (data set and partition)")
+    cells = f"{ranking.n_cells} cells (data set and partition)"
+    add_title(figure, f"Ranks by {name} over {cells}" + (f", {size} size" if size else ""))
     add_note(figure, _verdict(ranking))
     return figure
+
+
+def _size_of(records: Sequence[Record]) -> str:
+    sizes = sorted({record.get("size") or "" for record in records})
+    if len(sizes) > 1:
+        found = ", ".join(size or "none" for size in sizes)
+        raise DataError(f"records of the sizes {found} were found; a ranking takes those of one")
+    return sizes[0]
 
 
 def _verdict(ranking: Ranking) -> str:

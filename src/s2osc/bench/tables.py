@@ -25,6 +25,7 @@ MOST_ROWS = 30
 CSV_HEADER = (
     *("experiment", "size", "dataset", "method", "partition"),
     *("mode", "part", "metric", "value", "paper"),
+    *("seed", "commit", "device", "threads"),
 )
 
 
@@ -71,11 +72,19 @@ def _make_blocks(experiment: Experiment, records: Sequence[Record]) -> list[Bloc
         return make_stream_tables(experiment, records)
     blocks: list[Block] = []
     for size, mine in by_size(records).items():
-        facts = [f"size {size}", threads(mine)] if size else [threads(mine)]
-        blocks.append(f"{experiment.title} ({', '.join(facts)}):")
-        blocks.append(_table_of_runs(experiment, [r for r in mine if not r.get("error")]))
+        table = _table_of_runs(experiment, [r for r in mine if not r.get("error")])
+        blocks += [_title_of_runs(experiment, size, mine, table), table]
         blocks += [failed] if (failed := what_failed(mine)) else []
     return blocks
+
+
+def _title_of_runs(
+    experiment: Experiment, size: str, records: Sequence[Record], table: Table
+) -> str:
+    has_deviations = any("±" in cell for row in table.rows for cell in row)
+    facts = ", ".join(filter(None, [f"size {size}" if size else "", threads(records)]))
+    deviations = "± is the standard deviation over partitions" if has_deviations else ""
+    return f"{experiment.title} ({'; '.join(filter(None, [facts, deviations]))}):"
 
 
 def _table_of_runs(experiment: Experiment, records: Sequence[Record]) -> Table:
@@ -146,12 +155,13 @@ def _make_csv(name: str, records: Sequence[Record]) -> str:
     writer.writerow(CSV_HEADER)
     for size, mine in by_size(records).items():
         for record in mine:
-            writer.writerows((name, size, *cells) for cells in _csv_cells(name, record))
+            facts = _csv_facts(record)
+            writer.writerows((name, size, *cells, *facts) for cells in _csv_cells(name, record))
     return text.getvalue()
 
 
 def _csv_cells(name: str, record: Record) -> Iterator[tuple[object, ...]]:
-    """A row per figure of one record, from its data set on."""
+    """A row per figure of one record, from its data set on; the error of a run that failed."""
     table = EXPERIMENTS[name].table
     dataset, method = record["dataset"], record["method"]
     run = (dataset, method, partition_of(record))
@@ -166,6 +176,21 @@ def _csv_cells(name: str, record: Record) -> Iterator[tuple[object, ...]]:
     for window in record.get("windows") or ():
         for metric, value in window["metrics"].items():
             yield (*run, "fair", f"window {window['window']}", metric, value, None)
+    for metric, value in _csv_outcome(record).items():
+        yield (*run, None, "run", metric, value, None)
+
+
+def _csv_outcome(record: Record) -> dict[str, object]:
+    """Seconds of a run and of each of its steps, or what it died of."""
+    if error := record.get("error"):
+        return {"error": f"{error['kind']}: {error['message']}"}
+    steps = {f"seconds_{step}": seconds for step, seconds in record.get("seconds", {}).items()}
+    return {"seconds_total": record["seconds_total"], **steps}
+
+
+def _csv_facts(record: Record) -> tuple[object, ...]:
+    machine = record.get("machine") or {}
+    return record["seed"], record.get("commit"), machine.get("device"), machine.get("threads")
 
 
 def _write_together(folder: Path, texts: dict[str, str]) -> list[Path]:
