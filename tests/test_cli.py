@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import warnings
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,6 +33,7 @@ from s2osc.bench import runner
 from s2osc.bench.experiments import EXPERIMENTS
 from s2osc.bench.records import write_record
 from s2osc.cli import main
+from s2osc.errors import S2OSCWarning
 from s2osc.progress import shown, track
 from s2osc.version import __version__
 from samples import make_images
@@ -506,3 +508,14 @@ def test_a_bug_keeps_its_traceback(finished, tmp_path, monkeypatch):
     words = [f"--model={finished / 'out' / 'model'}", f"--items={npy(tmp_path / 'a.npy', [[1]])}"]
     with pytest.raises(ZeroDivisionError):
         main(["predict", *words, f"--out={tmp_path / 'a.csv'}"])
+
+
+def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, capsys):
+    def warn(_):
+        warnings.warn("no figure:\ntoo few", S2OSCWarning, stacklevel=1)
+        warnings.warn("old", FutureWarning, stacklevel=1)
+
+    monkeypatch.setattr("s2osc.cli.list_bench", warn)
+    with pytest.warns(FutureWarning, match="old"):  # those of others come as ever
+        assert main(["bench", "list"]) == 0
+    assert capsys.readouterr().err == "s2osc: no figure: too few\n"

@@ -8,12 +8,13 @@ import io
 import os
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2osc.errors import S2OSCError, SettingsError
+from s2osc.errors import S2OSCError, S2OSCWarning, SettingsError
 from s2osc.stream_cli import Shared, add_stream
 from s2osc.version import __version__
 
@@ -30,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A class may be called what the terminal cannot show; that must not end a run.
         sys.stdout.reconfigure(errors="replace")
     try:
-        options.command(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_show_warning, warnings.showwarning)
+            options.command(options)
         sys.stdout.flush()  # a pipe that was closed shows here, not when Python ends
     except S2OSCError as error:
         # A library's own message, or a file's name, may have several lines.
@@ -42,6 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _show_warning(others: Any, message: Any, category: type[Warning], *where: Any) -> None:
+    """Our own as one line, without the place in the code; those of libraries as they come."""
+    if issubclass(category, S2OSCWarning):
+        print("s2osc:", *str(message).splitlines(), file=sys.stderr)
+    else:
+        others(message, category, *where)
 
 
 def build_parser() -> argparse.ArgumentParser:
