@@ -25,15 +25,8 @@ from s2osc.progress import Stopwatch, track
 from s2osc.results import judge, write_summary
 from s2osc.seeding import rng
 from s2osc.staging import check_target, staged_folder
-from s2osc.stream.loop import (
-    Opened,
-    QuerySettings,
-    begin_stream,
-    name_groups,
-    names_in_use,
-    open_window,
-    take_answers,
-)
+from s2osc.stream.loop import Opened, QuerySettings, begin_stream, open_window, take_answers
+from s2osc.stream.naming import name_groups, names_in_use
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import StreamState
 from s2osc.stream_jobs import LEARNERS_OWN, check_names

@@ -39,19 +39,16 @@ from s2osc.results import SUMMARY
 from s2osc.staging import check_target
 from s2osc.stream.answers import QUERIES, Said, read_answers
 from s2osc.stream.loop import (
-    IGNORE,
     Learnt,
     QuerySettings,
-    as_meant,
     begin_stream,
     close_questions,
-    group_word,
     n_labelled,
     open_window,
-    rename_class,
     take_answers,
     teach_itself,
 )
+from s2osc.stream.naming import IGNORE, as_meant, group_word, rename_class
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import Asked, StreamState, audit_classes
 from s2osc.stream.store import Pointer, holds_stream, open_store, read_current, read_pointer

@@ -16,22 +16,18 @@ from s2osc.stream.loop import (
     MOST_IGNORED,
     QuerySettings,
     begin_stream,
-    check_labels,
     close_questions,
     is_ignored,
     keep_ignored,
-    name_groups,
-    names_ever,
-    names_in_use,
     number_classes,
     open_window,
-    rename_class,
     resolve_answers,
     take_answers,
     take_items,
     teach_itself,
 )
 from s2osc.stream.memory import MemorySettings
+from s2osc.stream.naming import check_labels, name_groups, names_ever, names_in_use, rename_class
 from s2osc.stream.state import Asked, StreamState, audit_classes
 from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled

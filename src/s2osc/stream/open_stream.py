@@ -19,13 +19,9 @@ from s2osc.pipeline.wording import tell
 from s2osc.progress import Stopwatch, shown
 from s2osc.stream.incremental import IncrementalS2OSC
 from s2osc.stream.loop import (
-    IGNORE,
-    NO_CLASS,
     QuerySettings,
-    as_meant,
     begin_stream,
     close_questions,
-    names_in_use,
     open_questions,
     open_window,
     take_answers,
@@ -33,6 +29,7 @@ from s2osc.stream.loop import (
     teach_itself,
 )
 from s2osc.stream.memory import MemorySettings
+from s2osc.stream.naming import IGNORE, NO_CLASS, as_meant, names_in_use
 from s2osc.stream.state import StreamState, audit_classes
 from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs

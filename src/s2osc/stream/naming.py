@@ -1,0 +1,176 @@
+"""Names of classes in a stream: what a label means, which names may be given, and renaming."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from s2osc.errors import DataError
+from s2osc.stream.state import Asked, StreamState
+
+IGNORE = "ignore"
+"""The label of an item that is not of interest: never learnt, its closest like not asked about."""
+IN_WORDS = "not of interest"
+"""Another way to write the same, with any capitals, hyphens or underscores."""
+NO_CLASS = ("unknown", "unsure", "-1", "-2")
+LOOKS_LIKE = 0.8
+"""From this share on, items of a new name that f takes for one known class look like that class."""
+SELF_TAUGHT = "new"
+
+
+def names_in_use(state: StreamState) -> tuple[str, ...]:
+    """Classes, and those that wait for more items."""
+    return (*state.class_names, *dict.fromkeys(state.waiting.labels))
+
+
+def names_ever(state: StreamState) -> tuple[str, ...]:
+    """Names in use, and those that classes had before they were renamed."""
+    return (*names_in_use(state), *state.former)
+
+
+def as_meant(label: str, classes: Sequence[str] = ()) -> str:
+    """``ignore`` for the same in words, unless a class is called so; other labels as they are.
+
+    >>> as_meant("Not-of_interest"), as_meant("of interest"), as_meant("lynx")
+    ('ignore', 'of interest', 'lynx')
+    """
+    return IGNORE if _plain(label) == IN_WORDS and label not in classes else label
+
+
+def group_word(group: int) -> str:
+    """What a whole group is called among the items.
+
+    >>> group_word(2)
+    'group 2'
+    """
+    return f"group {group}"
+
+
+def name_groups(asked: Asked, classes: Sequence[str]) -> dict[str, str]:
+    """Self-taught labels: every group becomes a class of its own, numbered on from those there are.
+
+    What a group holds of known classes, or of two new ones, is then learnt as it is: use this only
+    where nobody can be asked, and watch how the classes drift.
+    """
+    numbered = (re.fullmatch(rf"{SELF_TAUGHT} (\d+)", name) for name in classes)
+    last = max((int(found[1]) for found in numbered if found), default=0)
+    return {
+        group_word(group): f"{SELF_TAUGHT} {last + i}"
+        for i, group in enumerate(asked.group_sizes(), start=1)
+    }
+
+
+def check_labels(
+    labels: Iterable[str], classes: Sequence[str], former: Mapping[str, str] | None = None
+) -> None:
+    """Refuse labels that are no classes, former names, and one class written in two ways."""
+    alike = {_plain(name): name for name in classes}
+    now = {_plain(name): (name, called) for name, called in (former or {}).items()}
+    for label in dict.fromkeys(labels):
+        if label in classes or label == IGNORE:
+            continue
+        if _plain(label) == IGNORE:
+            raise DataError(f"a label is {label!r}; write {IGNORE!r}, or name the class otherwise")
+        if _plain(label) in NO_CLASS:
+            raise DataError(
+                f"a label is {label!r}, which is no class; leave it empty, or write "
+                f"{IGNORE!r} for items that are not of interest"
+            )
+        if _plain(label) in alike:
+            raise DataError(
+                f"a label is {label!r}, but the class is called {alike[_plain(label)]!r}; write it "
+                "so, or rename the class with `s2osc stream rename`"
+            )
+        if _plain(label) in now:
+            name, called = now[_plain(label)]
+            raise DataError(
+                f"a label is {label!r}, but the class {name!r} is called {called!r} now; write "
+                "that, or choose another name"
+            )
+        alike[_plain(label)] = label
+
+
+def _plain(name: str) -> str:
+    """A name without what people, and tables of numbers, write in different ways.
+
+    >>> _plain(" Ankle-Boot "), _plain("A-"), _plain("2.0")
+    ('ankle boot', 'a-', '2')
+    """
+    words = re.sub(r"(?<=\w)[-_](?=\w)", " ", name).casefold().split()
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", " ".join(words))
+
+
+def lookalikes(asked: Asked, fresh: Mapping[int, str], classes: Sequence[str]) -> list[str]:
+    """A sentence on each new class whose items the model takes for one it knows."""
+    notes = []
+    for label in dict.fromkeys(fresh.values()):
+        if label in classes or label == IGNORE:
+            continue
+        said = asked.suggested[[row for row, given in fresh.items() if given == label]]
+        taken = np.bincount(said[said >= 0], minlength=1)
+        if taken.max() >= LOOKS_LIKE * len(said):
+            notes.append(
+                f"{int(taken.max())} of {len(said)} items of the new class {label!r} look like "
+                f"{classes[int(taken.argmax())]!r}; if that is its new name, undo and rename it"
+            )
+    return notes
+
+
+def rename_class(state: StreamState, old: str, new: str) -> StreamState:
+    """The same class under another name, also one that waits; its former name stays refused."""
+    names, new = names_in_use(state), new.strip()
+    if old not in names:
+        raise DataError(f"there is no class {old!r}; there is {', '.join(names)}")
+    check_new_name(old, new, names)
+
+    def now(name: str) -> str:
+        return new if name == old else name
+
+    waiting, asked = state.waiting, state.asked
+    former = {name: now(called) for name, called in state.former.items()} | {old: new}
+    former.pop(new, None)
+    return replace(
+        state,
+        classes=tuple(replace(known, name=now(known.name)) for known in state.classes),
+        waiting=replace(waiting, labels=tuple(map(now, waiting.labels))),
+        asked=asked and replace(asked, answers=tuple(map(now, asked.answers))),
+        history=tuple(_renamed(entry, old, new) for entry in state.history),
+        former=former,
+    )
+
+
+def check_new_name(old: str, new: str, names: Sequence[str]) -> None:
+    """Refuse a name that is none, that means something else, or that is in use."""
+    if new == old:
+        raise DataError(f"the class is called {old!r} already; give another name")
+    if not new:
+        raise DataError("the new name of the class is empty; give another name")
+    if _plain(new) in (IGNORE, IN_WORDS, *NO_CLASS):
+        raise DataError(
+            f"a class cannot be called {new!r}, which has a meaning of its own; give another name"
+        )
+    for name in names:
+        if name != old and _plain(name) == _plain(new):
+            raise DataError(f"there is a class {name!r} already; give another name")
+
+
+def _renamed(entry: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """An entry of the history that calls a class by its new name."""
+
+    def keys(told: Mapping[str, Any]) -> dict[str, Any]:
+        return {new if name == old else name: value for name, value in told.items()}
+
+    told = dict(entry)
+    told["new_classes"] = [new if name == old else name for name in entry["new_classes"]]
+    if "classes" in entry:
+        told["classes"] = keys(entry["classes"])
+    if "audit" in entry:
+        told["audit"] = {
+            name: value | {"per_class": keys(value["per_class"])}
+            if isinstance(value, dict) and "per_class" in value
+            else value
+            for name, value in entry["audit"].items()
+        }
+    return told
