@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from s2osc.bench import stream_runs
-from s2osc.bench.metrics import evaluate
+from s2osc.bench.metrics import evaluate, evaluate_classes
 from s2osc.bench.stream_runs import (
     Acquainted,
     Charges,
@@ -136,9 +136,19 @@ def test_the_figures_of_a_window_are_those_of_its_answer_before_the_labels():
     learner = Means()
     state = learner.begin(stream.known, seed=0)
     truth = np.where(window.truth < 2, window.truth, UNKNOWN)
-    expected = evaluate(truth, learner.recognise(state, window.inputs, seed=0).answer)
+    said = learner.recognise(state, window.inputs, seed=0).answer
+    groups = np.where(said.labels == UNKNOWN, 0, -1)  # one new class, one group
+    expected = evaluate(truth, said)
+    expected |= evaluate_classes(truth, window.truth, said.labels, groups)
     told = follow(stream, StreamMethod(learner), seed=0, joint_accuracy=1.0)
     assert told["windows"][0]["metrics"] == expected
+
+
+def test_new_classes_count_by_themselves_also_for_a_learner_without_groups():
+    told = follow(make_stream((1, 1)), StreamMethod(Means()), seed=0, joint_accuracy=1.0)
+    figures = told["windows"][0]["metrics"]
+    assert figures["accuracy"] == figures["class_accuracy"] == 1
+    assert told["metrics"]["class_f1"] == 1
 
 
 @pytest.mark.parametrize(
