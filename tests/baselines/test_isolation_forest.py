@@ -157,7 +157,7 @@ def test_principal_components_are_those_of_largest_variance():
     np.testing.assert_allclose(np.abs(principal.axes), [[0, 0], [1, 0], [0, 1]], atol=0.05)
     np.testing.assert_allclose(principal(rows).mean(0), 0, atol=1e-5)
     white = find_principal(rows, 3, whiten=True, seed=0)(rows)
-    np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=1e-4)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=1e-5)
 
 
 def test_directions_without_variance_are_no_components():

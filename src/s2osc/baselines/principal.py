@@ -39,7 +39,7 @@ class Principal:
 def find_principal(inputs: np.ndarray, n_components: int, *, whiten: bool, seed: int) -> Principal:
     """The leading components of at least one and at most ``n_components`` dimensions."""
     chosen = rng(seed, "principal components").permutation(len(inputs))[:FIT_ON]
-    sample = as_rows(inputs[chosen])
+    sample = as_rows(inputs[chosen]).astype(np.float64)
     if not np.ptp(sample, axis=0).any():
         raise DataError(f"all {len(inputs)} labelled items are the same; give items that differ")
     n_components = min(n_components, sample.shape[1], len(sample))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.bench.runs import partition_of
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
@@ -100,9 +101,8 @@ def read_records(results: Path, experiment: str) -> list[dict[str, Any]]:
 def _check_name(path: Path, record: dict[str, Any]) -> None:
     """Refuse what is no record of a run, or that of another run than its name says."""
     try:
-        partition = int(record["partition"] if "partition" in record else record["seed"])
-        size = record.get("size")
-        told = record_path(Path(), "", record["dataset"], record["method"], size, partition)
+        cell = record["dataset"], record["method"], record.get("size")
+        told = record_path(Path(), "", *cell, partition_of(record))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path} is not a record of a run; move it elsewhere") from error
     if told.name != path.name:
