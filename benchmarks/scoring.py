@@ -30,7 +30,7 @@ import torch
 
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import SCORING_BATCH
-from s2osc.pipeline.filtering import FilterSettings, distinctness, units
+from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, units
 from s2osc.pipeline.presets import PLAIN
 from s2osc.pipeline.teacher import Teacher
 

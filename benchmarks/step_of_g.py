@@ -30,10 +30,10 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.nets.augment import MAX_SHIFT, AugmentSettings, draw_shifts
+from s2osc.nets.augmentation.augment import MAX_SHIFT, AugmentSettings, draw_shifts
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.networks import Network
 from s2osc.nets.training import shuffled, train
-from s2osc.nets.views import Views
 from s2osc.pipeline.presets import PLAIN
 from s2osc.pipeline.student import Lesson, Step, StudentSettings, start_network, steps, student_loss
 from s2osc.pipeline.teacher import Teacher

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
-from s2osc.cli import main
+from s2osc.cli.main import main
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.types import Split

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import torch
 
-from s2osc.bench.metrics import auroc
+from s2osc.metrics import auroc
 from s2osc.types import UNKNOWN, Labelled, Method, Recogniser
 from samples import N_KNOWN, make_blobs, open_set
 

@@ -28,7 +28,7 @@ from files import (
     text,
     truncated,
 )
-from s2osc.cli import main
+from s2osc.cli.main import main
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from contract import CHECKS
-from s2osc.pipeline.clusters import ClusterSettings
+from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.presets import ABLATIONS
 from samples import MANY, SEEDED, SEEDED_MANY, TINY
 

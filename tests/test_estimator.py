@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import (
 
 from s2osc import S2OSC, UNKNOWN
 from s2osc.errors import DataError, SettingsError
-from s2osc.pipeline import decision
+from s2osc.pipeline.audit import decision
 from s2osc.pipeline.storage import load_model
 
 SMALL = {

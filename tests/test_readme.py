@@ -12,9 +12,9 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from s2osc import OpenStream
-from s2osc.bench.experiments import EXPERIMENTS
-from s2osc.bench.tables import make_tables
-from s2osc.cli import main
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.tables.documents import make_tables
+from s2osc.cli.main import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

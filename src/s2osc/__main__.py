@@ -2,6 +2,6 @@
 
 import sys
 
-from s2osc.cli import main
+from s2osc.cli.main import main
 
 sys.exit(main())

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import resolve_device
+from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import save_model
-from s2osc.pipeline.wording import tell
 from s2osc.progress import shown
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 

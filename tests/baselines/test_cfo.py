@@ -19,9 +19,9 @@ from s2osc.baselines.cfo import (
     with_open,
 )
 from s2osc.baselines.recipe import Recipe, hold_out, threshold_at
-from s2osc.bench.metrics import auroc
 from s2osc.errors import S2OSCWarning, SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.metrics import auroc
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.gan import Autoencoder, GanSettings
 from s2osc.nets.networks import Network
 from s2osc.pipeline.presets import PLAIN

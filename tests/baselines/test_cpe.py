@@ -22,9 +22,9 @@ from s2osc.baselines.cpe import (
     squared_distances,
 )
 from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out
-from s2osc.bench.metrics import auroc
 from s2osc.errors import SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.metrics import auroc
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_images, open_set
 

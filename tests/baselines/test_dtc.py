@@ -22,9 +22,9 @@ from s2osc.baselines.dtc import (
     update_steps,
 )
 from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out, train_closed
-from s2osc.bench.metrics import auroc, matched_accuracy
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.metrics import auroc, matched_accuracy
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_blobs, make_images, open_set
 

@@ -10,8 +10,8 @@ from contract import CHECKS, KNOWN, POOL, TRUTH, fitted
 from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.principal import find_principal, learn_names
 from s2osc.baselines.recipe import CHUNK, VECTORS, decide, hold_out, in_chunks
-from s2osc.bench.metrics import auroc
 from s2osc.errors import DataError, SettingsError
+from s2osc.metrics import auroc
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_images, open_set
 

@@ -19,8 +19,8 @@ from s2osc.baselines.odin import (
     perturbed_logits,
 )
 from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out
-from s2osc.bench.metrics import auroc
 from s2osc.errors import SettingsError
+from s2osc.metrics import auroc
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_images, open_set

@@ -8,8 +8,8 @@ import pytest
 from contract import CHECKS, KNOWN, POOL, fitted
 from s2osc.baselines.one_class_svm import OneClassSVM, fit_region, spread, take_at_most
 from s2osc.baselines.recipe import VECTORS, hold_out
-from s2osc.bench.metrics import auroc
 from s2osc.errors import SettingsError
+from s2osc.metrics import auroc
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_images, open_set
 

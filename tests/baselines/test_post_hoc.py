@@ -19,9 +19,9 @@ from s2osc.baselines.openmax import OpenMax
 from s2osc.baselines.post_hoc import by_chunks, share_below
 from s2osc.baselines.recipe import Recipe, train_closed
 from s2osc.baselines.vim import ViM
-from s2osc.bench.metrics import auroc
 from s2osc.errors import SettingsError
-from s2osc.nets.kept import networks_kept_in
+from s2osc.metrics import auroc
+from s2osc.nets.network_cache import networks_kept_in
 from s2osc.nets.training import SCORING_BATCH
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_blobs, make_images, open_set

@@ -19,7 +19,7 @@ from s2osc.baselines.recipe import (
     train_closed,
 )
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.pipeline.presets import HEADS, PLAIN
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.types import Labelled

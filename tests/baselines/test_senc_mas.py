@@ -8,8 +8,8 @@ import pytest
 from contract import CHECKS, KNOWN, POOL, TRUTH, fitted
 from s2osc.baselines.recipe import VECTORS, hold_out
 from s2osc.baselines.senc_mas import SENCMaS, Sketch, extend, similarity, unit_rows
-from s2osc.bench.metrics import auroc
 from s2osc.errors import DataError, SettingsError
+from s2osc.metrics import auroc
 from s2osc.types import UNKNOWN, Labelled
 from samples import make_images, open_set
 

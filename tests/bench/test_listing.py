@@ -7,8 +7,8 @@ from rich.console import Console
 
 from s2osc.baselines.msp import MSP
 from s2osc.bench import listing
-from s2osc.bench.experiment import SIZES, Experiment
-from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.experiments.experiment import SIZES, Experiment
 from s2osc.bench.listing import make_listing
 from s2osc.bench.records import record_path, write_record
 from s2osc.data.splits import SINGLE_UNKNOWN

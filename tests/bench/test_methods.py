@@ -22,7 +22,7 @@ from s2osc.bench.methods import (
 from s2osc.errors import SettingsError
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PAPER
-from s2osc.pipeline.settings import flatten
+from s2osc.settings import flatten
 
 # Names
 

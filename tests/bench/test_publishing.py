@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from s2osc.bench import publishing
-from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.publishing import publish
 from s2osc.bench.records import record_path, write_record
 from s2osc.errors import DataError, S2OSCWarning

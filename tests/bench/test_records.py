@@ -24,7 +24,7 @@ from s2osc.bench.records import (
 from s2osc.data.splits import Protocol
 from s2osc.errors import DataError, OutputError
 from s2osc.pipeline.presets import FAST, PLAIN
-from s2osc.pipeline.settings import change, flatten
+from s2osc.settings import change, flatten
 from samples import make_dataset, shrink
 
 METHOD = shrink(PLAIN, n_steps=8, k=5)

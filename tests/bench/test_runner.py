@@ -15,8 +15,8 @@ import torch
 from s2osc.baselines.msp import MSP
 from s2osc.baselines.recipe import Recipe
 from s2osc.bench import runner
-from s2osc.bench.experiment import Experiment, Size
-from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.experiments.experiment import Experiment, Size
 from s2osc.bench.records import read_record, read_records
 from s2osc.bench.runner import parse_part, plan, prepare, run_experiment, run_once
 from s2osc.data.splits import Protocol, split_dataset
@@ -391,7 +391,7 @@ def test_what_failed_may_be_run_with_other_settings(data, fragile, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from s2osc.cli import main
+from s2osc.cli.main import main
 
 replace = os.replace
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from s2osc.bench.judging import judge
-from s2osc.pipeline.clusters import ClusterSettings
+from s2osc.bench.tasks.pool import judge
+from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.presets import FAST, PLAIN
 from samples import make_blobs, open_set, shrink
 

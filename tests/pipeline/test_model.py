@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from s2osc.nets.training import Outputs
-from s2osc.pipeline.clusters import Grouping
-from s2osc.pipeline.filtering import FilterSettings, Units
-from s2osc.pipeline.grouping_space import GroupingSpace
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.grouping.clusters import Grouping
+from s2osc.pipeline.grouping.space import GroupingSpace
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Sight, Teacher

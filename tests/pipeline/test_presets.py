@@ -5,7 +5,7 @@ import torch
 
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network
-from s2osc.pipeline.filtering import PAPER_K
+from s2osc.pipeline.filter.distinctness import PAPER_K
 from s2osc.pipeline.presets import (
     ABLATIONS,
     FAST,
@@ -18,7 +18,7 @@ from s2osc.pipeline.presets import (
     choose_preset,
     with_seeds,
 )
-from s2osc.pipeline.settings import flatten
+from s2osc.settings import flatten
 
 
 @pytest.mark.parametrize("method", PRESETS.values(), ids=PRESETS.keys())

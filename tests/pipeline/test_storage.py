@@ -13,9 +13,9 @@ import torch
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network
-from s2osc.pipeline.clusters import Grouping
-from s2osc.pipeline.filtering import FilterSettings, Units
-from s2osc.pipeline.grouping_space import GroupingSpace, describe
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.grouping.clusters import Grouping
+from s2osc.pipeline.grouping.space import GroupingSpace, describe
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.storage import load_model, save_model

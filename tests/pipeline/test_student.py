@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from s2osc.errors import SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import Network
-from s2osc.pipeline.filtering import Partition
+from s2osc.pipeline.filter.distinctness import Partition
 from s2osc.pipeline.student import (
     Lesson,
     Step,

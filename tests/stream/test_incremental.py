@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from s2osc.nets.training import TrainSettings, outputs
-from s2osc.pipeline import decision
+from s2osc.pipeline.audit import decision
 from s2osc.stream.incremental import IncrementalS2OSC, Knowledge, even_out
 from s2osc.stream.memory import MemorySettings, herd, normalised
 from s2osc.stream.update import UpdateSettings

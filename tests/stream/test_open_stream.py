@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from s2osc.errors import DataError, OutputError, SettingsError
-from s2osc.pipeline import decision
+from s2osc.pipeline.audit import decision
 from s2osc.stream.open_stream import OpenStream, build_learner
 from s2osc.stream.store import open_store, read_pointer, read_state
 from s2osc.types import UNKNOWN

@@ -15,12 +15,12 @@ from safetensors.torch import load_file
 from files import snapshot
 from s2osc.errors import DataError, ModelError, OutputError
 from s2osc.pipeline.presets import PRESETS
-from s2osc.pipeline.settings import flatten
+from s2osc.settings import flatten
 from s2osc.stream import store as storing
 from s2osc.stream.incremental import IncrementalS2OSC
-from s2osc.stream.loop import begin_stream
 from s2osc.stream.state import Asked, StreamState, Waiting
 from s2osc.stream.store import open_store, read_pointer, read_state
+from s2osc.stream.windows import begin_stream
 from s2osc.types import Labelled
 from samples import SEEDED, make_blobs, make_images, shrink
 

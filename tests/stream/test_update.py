@@ -9,7 +9,7 @@ import torch
 from scipy.special import log_softmax, softmax
 
 from s2osc.errors import SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.losses import distil_previous
 from s2osc.nets.training import TrainSettings, outputs
 from s2osc.pipeline.teacher import Teacher, train_teacher

@@ -48,11 +48,11 @@ from torch.nn import functional as F
 
 from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
 from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, is_stacked
 from s2osc.nets.training import outputs, shuffled, train
-from s2osc.nets.views import Views
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
 from s2osc.types import UNKNOWN, Labelled, Predictions

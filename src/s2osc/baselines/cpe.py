@@ -44,10 +44,10 @@ from torch.nn import functional as F
 
 from s2osc.baselines.recipe import IMAGES, Recipe, hold_out, threshold_at
 from s2osc.errors import SettingsError
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import in_batches, outputs, shuffled, train
-from s2osc.nets.views import Views
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.types import UNKNOWN, Labelled, Predictions
 

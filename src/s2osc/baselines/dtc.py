@@ -38,9 +38,9 @@ from torch.nn import functional as F
 from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
 from s2osc.baselines.semi_supervised_kmeans import estimate_n_new, semi_supervised_kmeans
 from s2osc.errors import DataError, SettingsError
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import outputs, shuffled, train
-from s2osc.nets.views import Views
 from s2osc.seeding import derive, rng
 from s2osc.types import UNKNOWN, Labelled, Predictions
 

@@ -44,10 +44,10 @@ from s2osc.baselines.checks import check_choice, check_share
 from s2osc.baselines.mixture import best_bin_estimate
 from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
 from s2osc.errors import DataError, SettingsError
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import outputs, shuffled, train
-from s2osc.nets.views import Views
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.types import UNKNOWN, Labelled, Predictions
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.presets import HEADS, PLAIN
 from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher

@@ -6,9 +6,9 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from s2osc.bench.experiments import EXPERIMENTS
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import read_records
-from s2osc.bench.runs import Record, Runs, by_size, partition_of
+from s2osc.bench.tables.runs import Record, Runs, by_size, partition_of
 
 COLUMNS = ("experiment", "size", "data", "methods", "records", "failed", "missing")
 Gaps = Mapping[tuple[str, str], Sequence[int]]

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from s2osc.bench.experiments import EXPERIMENTS
-from s2osc.bench.figures import figures_for, save
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.figures.figures import figures_for, save
 from s2osc.bench.records import read_records
-from s2osc.bench.tables import write_report
+from s2osc.bench.tables.documents import write_report
 
 
 def publish(results: Path, names: Sequence[str], out: Path) -> list[Path]:

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.bench.runs import partition_of
+from s2osc.bench.tables.runs import partition_of
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
 from s2osc.errors import DataError, OutputError
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import PLAIN
-from s2osc.pipeline.settings import flatten
+from s2osc.settings import flatten
 
 DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from s2osc.bench.experiment import Experiment
-from s2osc.bench.experiments import experiments_named
-from s2osc.bench.judging import judge
+from s2osc.bench.experiments.catalogue import experiments_named
+from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.experiments.streams import adapt_stream
+from s2osc.bench.figures.pictures import pictures_of
 from s2osc.bench.live import Board
 from s2osc.bench.methods import DETECTORS, NETWORKS, adapt, choose_methods
-from s2osc.bench.pictures import pictures_of
 from s2osc.bench.records import (
     check_same_settings,
     commit,
@@ -34,8 +34,8 @@ from s2osc.bench.records import (
     record_path,
     write_record,
 )
-from s2osc.bench.stream_experiments import adapt_stream
-from s2osc.bench.stream_runs import (
+from s2osc.bench.tasks.pool import judge
+from s2osc.bench.tasks.stream import (
     check_test_items,
     describe_stream,
     follow,
@@ -48,10 +48,10 @@ from s2osc.data.streams import Stream, StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET, load_backbone
 from s2osc.nets.features import compute_features, default_folder
-from s2osc.nets.kept import Kept, networks_kept_in
+from s2osc.nets.network_cache import Kept, networks_kept_in
 from s2osc.pipeline.method import Solution
-from s2osc.pipeline.settings import flatten
 from s2osc.progress import Stopwatch
+from s2osc.settings import flatten
 from s2osc.types import UNKNOWN, Labelled, Method, Split
 from s2osc.version import versions
 

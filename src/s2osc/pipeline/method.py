@@ -7,12 +7,12 @@ import numpy as np
 from scipy.special import softmax
 
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
-from s2osc.pipeline import audit
-from s2osc.pipeline.clusters import ClusterSettings, Grouping, group_unknown
-from s2osc.pipeline.decision import (
+from s2osc.pipeline.audit import statistics as audit
+from s2osc.pipeline.audit.calibration import SeedSettings, hold_back
+from s2osc.pipeline.audit.decision import (
     Decision,
     DecisionSettings,
     Evidence,
@@ -20,7 +20,7 @@ from s2osc.pipeline.decision import (
     decide,
     threshold_for_new,
 )
-from s2osc.pipeline.filtering import (
+from s2osc.pipeline.filter.distinctness import (
     PAPER_K,
     FilterSettings,
     Partition,
@@ -33,10 +33,11 @@ from s2osc.pipeline.filtering import (
     rank_by_signs,
     units,
 )
-from s2osc.pipeline.fusion import ranks, unknown_probability
-from s2osc.pipeline.grouping_space import GroupingSpace, fit_space
+from s2osc.pipeline.filter.score import ranks, unknown_probability
+from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
+from s2osc.pipeline.grouping.rotation import Pictures
+from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
-from s2osc.pipeline.seeds import SeedSettings, hold_back
 from s2osc.pipeline.student import (
     Student,
     StudentSettings,
@@ -45,7 +46,6 @@ from s2osc.pipeline.student import (
     weigh_vote,
 )
 from s2osc.pipeline.teacher import Sight, Teacher, TeacherSettings, train_teacher
-from s2osc.pipeline.turning import Pictures
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Answer, Labelled, Predictions

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import softmax
 
 from s2osc.nets.networks import one_vector
-from s2osc.pipeline.clusters import Grouping
-from s2osc.pipeline.filtering import FilterSettings, Units, distinctness
-from s2osc.pipeline.grouping_space import GroupingSpace
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness
+from s2osc.pipeline.grouping.clusters import Grouping
+from s2osc.pipeline.grouping.space import GroupingSpace
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.types import UNKNOWN, Answer, Predictions

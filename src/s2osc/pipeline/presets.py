@@ -7,11 +7,11 @@ from typing import Any
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
+from s2osc.pipeline.audit.calibration import SeedSettings
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.seeds import SeedSettings
-from s2osc.pipeline.settings import change
 from s2osc.pipeline.student import StudentSettings
 from s2osc.pipeline.teacher import TeacherSettings
+from s2osc.settings import change
 
 PLAIN = S2OSCMethod(
     teacher=TeacherSettings(

@@ -18,9 +18,9 @@ from safetensors.torch import save as save_tensors
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network, NetworkSettings
-from s2osc.pipeline.clusters import Grouping
-from s2osc.pipeline.filtering import FilterSettings, Units
-from s2osc.pipeline.grouping_space import GroupingSpace
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.grouping.clusters import Grouping
+from s2osc.pipeline.grouping.space import GroupingSpace
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher

@@ -18,11 +18,11 @@ from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
 from s2osc.nets import losses
-from s2osc.nets.augment import AugmentSettings
+from s2osc.nets.augmentation.augment import AugmentSettings
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
-from s2osc.nets.views import Views
-from s2osc.pipeline.filtering import Partition, sample_balanced, sample_known
+from s2osc.pipeline.filter.distinctness import Partition, sample_balanced, sample_known
 from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.types import Labelled

@@ -8,12 +8,12 @@ import torch
 from scipy.special import log_softmax, softmax
 
 from s2osc.errors import SettingsError
-from s2osc.nets.augment import AugmentSettings
-from s2osc.nets.kept import trained_once
+from s2osc.nets.augmentation.augment import AugmentSettings
+from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
+from s2osc.nets.network_cache import trained_once
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import TrainSettings, outputs, shuffled, train
-from s2osc.nets.views import Views
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.types import Labelled
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from s2osc.nets.training import outputs
+from s2osc.pipeline.audit.calibration import hold_back
 from s2osc.pipeline.method import S2OSCMethod, Solution, with_seeds
 from s2osc.pipeline.presets import FAST
-from s2osc.pipeline.seeds import hold_back
 from s2osc.pipeline.teacher import Teacher, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng

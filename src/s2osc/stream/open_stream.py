@@ -13,12 +13,16 @@ import numpy as np
 from s2osc.data.inputs import encode_labels
 from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.nets.training import resolve_device
+from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.presets import build_method, choose_preset
-from s2osc.pipeline.settings import change
-from s2osc.pipeline.wording import tell
 from s2osc.progress import Stopwatch, shown
+from s2osc.settings import change
 from s2osc.stream.incremental import IncrementalS2OSC
-from s2osc.stream.loop import (
+from s2osc.stream.memory import MemorySettings
+from s2osc.stream.names import IGNORE, NO_CLASS, as_meant, names_in_use
+from s2osc.stream.state import StreamState, audit_classes
+from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
+from s2osc.stream.windows import (
     QuerySettings,
     begin_stream,
     close_questions,
@@ -28,10 +32,6 @@ from s2osc.stream.loop import (
     take_items,
     teach_itself,
 )
-from s2osc.stream.memory import MemorySettings
-from s2osc.stream.naming import IGNORE, NO_CLASS, as_meant, names_in_use
-from s2osc.stream.state import StreamState, audit_classes
-from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 
 NUMBERS = "labels_are_numbers"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.pipeline import audit
+from s2osc.pipeline.audit import statistics as audit
 from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
 from s2osc.types import Labelled
 

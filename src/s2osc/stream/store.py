@@ -28,9 +28,9 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from s2osc.errors import DataError, ModelError, OutputError
-from s2osc.pipeline.settings import change, flatten
 from s2osc.pipeline.storage import as_tensors, describe_network, network_tensors, read_network
 from s2osc.pipeline.teacher import Teacher
+from s2osc.settings import change, flatten
 from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
 from s2osc.stream.memory import Memory
 from s2osc.stream.state import Asked, KnownClass, StreamState, Waiting

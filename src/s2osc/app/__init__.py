@@ -1,0 +1,1 @@
+"""The jobs from files to files."""

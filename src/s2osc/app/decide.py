@@ -1,0 +1,103 @@
+"""Decide a pool anew, for another operating point, from what a run has measured.
+
+Nothing is trained and no network is loaded: scores of pool and seeds lie in the result folder.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from s2osc.app.result import (
+    DRAWING,
+    REPORT,
+    SUMMARY,
+    count_labels,
+    judge,
+    read_measured,
+    read_summary,
+    replace_threshold,
+    write_summary,
+    write_tables,
+)
+from s2osc.errors import DataError
+from s2osc.files import check_target, staged_update
+from s2osc.pipeline.audit.decision import DecisionSettings, decide, threshold_for_new
+from s2osc.pipeline.audit.wording import cautions, tell
+from s2osc.pipeline.filter.score import squash
+from s2osc.report.drawing import load_drawing
+from s2osc.report.page import ReportInputs, write_report
+from s2osc.settings import change, flatten
+
+PREFIX = "decision."
+
+
+def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Rewrite the answer in a result folder; return its summary.
+
+    ``changes`` are settings of the decision by name (``false_alarm``, ``aim``, ``unsure``); those
+    that are not named stay as they were decided last.
+    """
+    change(DecisionSettings(), changes)  # what cannot be used is refused before anything is read
+    summary = read_summary(out)
+    check_target(out, force=True)
+    measured = read_measured(out, summary)
+    settings, seed = read_settings(out, summary, changes)
+    drawing = load_drawing(out / DRAWING, len(measured.names))
+    evidence = measured.evidence
+    decision = decide(evidence, settings, seed=seed)
+    answer = measured.answer(decision)
+    earlier = summary["audit"]
+    # How pure the filter was and how many groups there are was settled before.
+    kept = {name: earlier.get(name) for name in ("purity", "groups")}
+    audit = tell(decision.audit, measured.classes) | kept
+    old_cautions = cautions(earlier, rule=summary["settings"]["decision.rule"])
+    rest = [text for text in summary["warnings"] if text not in old_cautions]
+    metrics = judge(answer, measured.classes, measured.truth)
+    summary = summary | {
+        "audit": audit,
+        "counts": count_labels(answer, measured.classes),
+        "warnings": [*rest, *cautions(audit, rule=settings.rule)],
+        "settings": summary["settings"]
+        | {PREFIX + name: value for name, value in flatten(settings).items()},
+    }
+    if metrics:
+        summary["metrics"] = metrics
+    with staged_update(out) as stage:
+        write_tables(stage, measured.names, answer, measured.nearest, measured.classes)
+        report = ReportInputs(
+            title=summary["title"],
+            answer=answer,
+            classes=measured.classes,
+            names=measured.names,
+            embeddings=None,
+            images=None,
+            summary=summary,
+            truth=measured.truth,
+            seed_scores=squash(evidence.seed_score),
+            folder=str(out),
+        )
+        write_report(stage / REPORT, report, seed=seed, drawing=drawing)
+        if measured.odds is not None:
+            replace_threshold(out, stage, threshold_for_new(evidence, measured.odds, settings))
+        write_summary(stage, summary)
+    return summary
+
+
+def read_settings(
+    out: Path, summary: dict[str, Any], changes: Mapping[str, Any]
+) -> tuple[DecisionSettings, int]:
+    """The settings of the last decision with some changed, and the seed of the run."""
+    try:
+        recorded = {
+            name.removeprefix(PREFIX): value
+            for name, value in summary["settings"].items()
+            if name.startswith(PREFIX)
+        }
+        seed = int(summary["seed"])
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{out / SUMMARY} does not tell how the pool was decided; classify anew"
+        ) from error
+    # To ask for an operating point is to leave the decision to the seeds.
+    rule = {"rule": "seeds"} if changes else {}
+    return change(DecisionSettings(), recorded | rule | dict(changes)), seed

@@ -1,0 +1,434 @@
+"""A labelled set as a stream that answers for itself: what a stream would do with such data."""
+
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from s2osc.app.classify import Plan, Recipe, Run, choose_recipe, choose_sight, make_plan, noted
+from s2osc.app.extract import AUTO, named_backbone
+from s2osc.app.result import judge, write_summary
+from s2osc.app.stream import LEARNERS_OWN, check_names
+from s2osc.bench.tables.rendering import Table, to_markdown
+from s2osc.bench.tasks.stream import describe_stream, stage_accuracies
+from s2osc.data.datasets import load_dataset
+from s2osc.data.images import InputShape
+from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
+from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
+from s2osc.errors import SettingsError
+from s2osc.files import check_target, staged_folder
+from s2osc.metrics import chaudhry_forgetting
+from s2osc.progress import Stopwatch, track
+from s2osc.seeding import rng
+from s2osc.settings import flatten
+from s2osc.stream.names import name_groups, names_in_use
+from s2osc.stream.open_stream import build_learner
+from s2osc.stream.state import StreamState
+from s2osc.stream.windows import Opened, QuerySettings, begin_stream, open_window, take_answers
+from s2osc.types import Answer
+from s2osc.version import versions
+
+HELD_OUT = 200
+"""Items of each class, a tenth of it at most, that tell how well f knows it."""
+FORGETTING = "chaudhry_forgetting"
+FIGURES = (
+    *("accuracy", "precision", "recall", "f1", "f_out"),
+    *("known_accuracy", "stated_accuracy", "group_accuracy"),
+    *("held_out_accuracy", "old_accuracy", "new_accuracy", FORGETTING, "learnt_wrong"),
+)
+"""Of a window. ``stated_accuracy`` is what the audit says about ``known_accuracy``, from seeds. Of
+items held out, ``old_accuracy`` is about classes of the beginning and ``new_accuracy`` about those
+that came since."""
+COUNTS = ("window", "items", "unknown", "groups", "asked", "answered", "labelled", "labels_so_far")
+
+
+class Material(NamedTuple):
+    """Labelled items as a stream is drawn from them."""
+
+    name: str
+    inputs: np.ndarray
+    labels: np.ndarray
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a simulated stream runs."""
+
+    n_windows: int = 5
+    new_per_window: int = 1
+    known_classes: tuple[str, ...] = ()  # none: half of the classes, drawn by the seed
+    size: int | None = None  # items of a window in which every class comes; None: all there are
+
+    def __post_init__(self) -> None:
+        for name in ("n_windows", "new_per_window", "size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SettingsError(f"{name} is {value}; give a number from 1")
+
+    def protocol(self, items: LabelledSet) -> StreamProtocol:
+        """The course for items of certain classes."""
+        sizes = None
+        if self.size is not None:
+            rate = max(1, self.size // len(items.classes))
+            sizes = int(np.bincount(items.labels).min()) // 2, rate
+        return ChosenClasses(
+            n_windows=self.n_windows,
+            sizes=sizes,
+            held_out=HELD_OUT,
+            first=number_of(self.known_classes, items.classes),
+            together=self.new_per_window,
+        )
+
+
+@dataclass(frozen=True)
+class ChosenClasses(StreamProtocol):
+    """A protocol whose first classes may be named, and of which several may emerge together."""
+
+    first: tuple[int, ...] = ()
+    together: int = 1
+
+    def draw_known(self, n_classes: int, seed: int) -> tuple[list[int], list[int]]:
+        if not self.first:
+            return super().draw_known(n_classes, seed)
+        others = [int(c) for c in rng(seed, "classes").permutation(n_classes)]
+        return sorted(self.first), [c for c in others if c not in self.first]
+
+    def draw_arrivals(self, new: list[int], seed: int) -> list[list[int]]:
+        """New classes in turn; windows after the last of them bring none.
+
+        >>> ChosenClasses(n_windows=3, together=2).draw_arrivals([7, 5, 6], seed=0)
+        [[7, 5], [6], []]
+        """
+        assert self.n_windows is not None
+        return [new[t * self.together : (t + 1) * self.together] for t in range(self.n_windows)]
+
+
+def number_of(names: Sequence[str], classes: Sequence[str]) -> tuple[int, ...]:
+    """The numbers of named classes; none where none are named."""
+    for name in names:
+        if name not in classes:
+            raise SettingsError(f"there is no class {name!r}; there is {', '.join(classes)}")
+    numbers = tuple(classes.index(name) for name in dict.fromkeys(names))
+    if numbers and not FEWEST_PRESENT <= len(numbers) < len(classes):
+        raise SettingsError(
+            f"{len(numbers)} of {len(classes)} classes are known at the beginning; give at least "
+            f"{FEWEST_PRESENT}, and leave one to emerge"
+        )
+    return numbers
+
+
+def simulate(
+    source: Path | str,
+    out: Path,
+    run: Run,
+    course: Course,
+    asking: QuerySettings,
+    *,
+    memory: int = 2_000,
+    self_taught: bool = False,
+    side: int | None = None,
+    backbone: str = AUTO,
+    folder: Path | None = None,
+    max_megapixels: float = MAX_MEGAPIXELS,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Follow a stream drawn from labelled files, or from a data set by its name.
+
+    The truth answers what is asked, and judges every window before it is learnt from. Returns the
+    summary.
+    """
+    check_target(out, force=force)
+    if self_taught:
+        asking = replace(asking, budget=0)
+    of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
+    plan = make_plan(replace(run, changes=of_method))
+    build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
+    with noted() as notes:
+        if isinstance(source, Path):
+            items, recipe = read_material(source, plan, side, backbone, max_megapixels)
+        else:
+            items, recipe = load_material(source, plan, folder)
+        check_names(items.classes)
+        stream = draw_stream(items, course.protocol(items), run.seed)
+        learner = build_learner(recipe.preset, run.changes, memory)
+        names = [items.classes[number] for number in stream.class_numbers]
+        state = begin_stream(
+            *(stream.known, names[: stream.known.n_classes], learner),
+            seed=run.seed,
+            device=plan.device,
+        )
+        windows, stages = follow(
+            *(stream, names, state, asking), self_taught=self_taught, device=plan.device
+        )
+    record = {
+        "dataset": items.name,
+        "method": "s2osc",
+        "partition": run.seed,
+        **describe_stream(stream, items),
+        "metrics": average(windows),
+        "labels": windows[-1]["labels_so_far"],
+        "seconds_per_window": round(float(np.mean([told["seconds"] for told in windows])), 2),
+        "windows": windows,
+        "stages": stages,
+    }
+    if find_spec("matplotlib") is None:
+        notes.append("figures need Matplotlib: run `pip install 's2osc[bench]'`")
+    summary = {
+        "title": f"Simulated stream: {items.name}",
+        **record,
+        "budget": asking.budget,
+        "queries": asking.strategy,
+        "self_taught": self_taught,
+        "warnings": notes,
+        "preset": recipe.preset,
+        "settings": flatten(learner),
+        "seed": run.seed,
+        "device": plan.device,
+        "versions": versions(),
+    }
+    with staged_folder(out) as stage:
+        write_windows(stage, windows, items.name)
+        if find_spec("matplotlib") is not None:
+            draw_figures(stage, record, self_taught=self_taught)
+        write_summary(stage, summary)
+    return summary
+
+
+def read_material(
+    path: Path, plan: Plan, side: int | None, backbone: str, max_megapixels: float
+) -> tuple[Material, Recipe]:
+    """Labelled files, seen as `s2osc classify` would see them."""
+    named = named_backbone(backbone, plan.device)
+    opened = open_known(path, max_megapixels=max_megapixels)
+    shape, eye = choose_sight(opened, plan, named, side=side, backbone=backbone)
+    items = opened.read(shape)
+    labels, classes = encode_labels(items.labels or [])
+    inputs = eye.features(items.inputs) if eye else items.inputs
+    return Material(path.name, inputs, labels, classes), choose_recipe(plan, shape, eye)
+
+
+def load_material(name: str, plan: Plan, folder: Path | None) -> tuple[Material, Recipe]:
+    """A data set by its name, its images as they are."""
+    found = load_dataset(name, folder)
+    shape = InputShape("images", *found.inputs.shape[1:3])
+    material = Material(name, found.inputs, found.labels, found.classes)
+    return material, choose_recipe(plan, shape, None)
+
+
+def follow(
+    stream: Stream,
+    names: Sequence[str],
+    state: StreamState,
+    asking: QuerySettings,
+    *,
+    self_taught: bool,
+    device: str,
+) -> tuple[list[dict[str, Any]], list[list[float]]]:
+    """Every window in turn: answer, judge, ask, learn. Returns what is told of each, and stages.
+
+    A stage is the accuracy on items held out, of the classes of every arrival so far; the first is
+    before the first window.
+    """
+    true_name = {name: name for name in names}
+    told: list[dict[str, Any]] = []
+    stages = [stage_of(stream, 0, name_held_out(stream, names, state, true_name))]
+    for number, window in track(
+        list(enumerate(stream.windows, 1)), "windows of the stream", total=len(stream.windows)
+    ):
+        truth = [names[c] for c in window.truth]
+        rows = [str(row) for row in range(len(truth))]
+        opened = open_window(state, window.inputs, rows, asking, device=device)
+        figures = judge_by_name(opened, state, true_name, truth)
+        before, state, clock = state, opened.state, Stopwatch()
+        said = answers_of(state, truth, self_taught=self_taught)
+        if self_taught:
+            made = members_by_name(state, said, truth)
+            true_name |= {name: mostly(members) for name, members in made.items()}
+            figures |= learnt_wrong(made)
+        account = None
+        if said:
+            learnt = take_answers(state, said, device=device, seconds_of=clock)
+            state, account = learnt.state, learnt.account
+        named = name_held_out(stream, names, state, true_name)
+        stages.append(stage_of(stream, number, named))
+        figures |= judge_held_out(stream, number, named) | judge_stages(stages)
+        entry = state.history[-1]
+        if "audit" in entry:
+            figures["stated_accuracy"] = entry["audit"]["known_accuracy"]["estimate"]
+        told.append(
+            {
+                **{key: entry[key] for key in COUNTS if key in entry},
+                "labels_so_far": sum(each["answered"] for each in state.history),
+                "emerging": [names[c] for c in np.flatnonzero(stream.emerges == number).tolist()],
+                "joined": [n for n in state.class_names if n not in before.class_names],
+                "metrics": figures,
+                "update": account.as_dict() if account else None,
+                "seconds": round(entry["seconds"] + sum(clock.seconds.values()), 2),
+            }
+        )
+    return told, stages
+
+
+def name_held_out(
+    stream: Stream, names: Sequence[str], state: StreamState, true_name: Mapping[str, str]
+) -> np.ndarray:
+    """What f calls the items nobody has seen, by the numbers the stream has for classes."""
+    if not len(stream.test.truth):
+        return np.empty(0, int)
+    number = np.array([names.index(true_name[name]) for name in state.class_names])
+    return number[state.knowledge.name_known(stream.test.inputs)]
+
+
+def judge_held_out(stream: Stream, number: int, named: np.ndarray) -> dict[str, float]:
+    """How well f names items nobody has seen, of all classes that have emerged so far."""
+    emerged = stream.emerges[stream.test.truth] <= number
+    if not emerged.any():
+        return {}
+    right = named[emerged] == stream.test.truth[emerged]
+    return {"held_out_accuracy": round(float(np.mean(right)), 5)}
+
+
+def stage_of(stream: Stream, number: int, named: np.ndarray) -> list[float]:
+    """The same by arrival, after window ``number``; none where a class is too small to judge."""
+    arrived = stream.emerges[stream.emerges <= number]
+    if not np.isin(arrived, stream.emerges[stream.test.truth]).all():
+        return []
+    return stage_accuracies(stream, number + 1, named)
+
+
+def judge_stages(stages: Sequence[Sequence[float]]) -> dict[str, float]:
+    """What is known by now of classes of the beginning and of later ones, and what was forgotten.
+
+    >>> judge_stages([[0.9], [0.8, 0.7]])
+    {'old_accuracy': 0.8, 'new_accuracy': 0.7, 'chaudhry_forgetting': 0.1}
+    """
+    if not all(stages):
+        return {}
+    old, *new = stages[-1]
+    figures = {"old_accuracy": old}
+    if new:
+        figures["new_accuracy"] = float(np.mean(new))
+    figures[FORGETTING] = chaudhry_forgetting(stages)
+    return {name: round(value, 5) for name, value in figures.items()}
+
+
+def answers_of(state: StreamState, truth: Sequence[str], *, self_taught: bool) -> dict[str, str]:
+    """What is said about a window: the truth of the items asked about, or names of groups."""
+    asked = state.asked
+    if asked is None:
+        return {}
+    if self_taught:
+        return name_groups(asked, names_in_use(state))
+    return {name: truth[int(name)] for name in asked.names[: asked.n_asked]}
+
+
+def members_by_name(
+    state: StreamState, said: Mapping[str, str], truth: Sequence[str]
+) -> dict[str, list[str]]:
+    """What the items of each class are that a stream made by itself, for the judge alone."""
+    asked = state.asked
+    if asked is None:
+        return {}
+    return {
+        name: [truth[int(asked.names[row])] for row in np.flatnonzero(asked.groups == group)]
+        for group, name in zip(asked.group_sizes(), said.values(), strict=True)
+    }
+
+
+def mostly(members: Sequence[str]) -> str:
+    return Counter(members).most_common(1)[0][0]
+
+
+def learnt_wrong(made: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """How many of the items learnt are not what their class mostly is; nothing where none is.
+
+    >>> learnt_wrong({"new 1": ["cat", "cat", "dog"], "new 2": ["fox"]})
+    {'learnt_wrong': 0.25}
+    """
+    n_items = sum(map(len, made.values()))
+    if not n_items:
+        return {}
+    n_right = sum(members.count(mostly(members)) for members in made.values())
+    return {"learnt_wrong": round(1 - n_right / n_items, 5)}
+
+
+def judge_by_name(
+    opened: Opened, state: StreamState, true_name: Mapping[str, str], truth: Sequence[str]
+) -> dict[str, float]:
+    """The figures of a window; classes that are mostly the same count as one."""
+    called = [true_name[name] for name in state.class_names]
+    classes = tuple(dict.fromkeys(called))
+    number = np.array([classes.index(name) for name in called])
+    answer: Answer = opened.solution.answer
+    nearest = None if answer.nearest is None else number[answer.nearest]
+    labels = np.where(answer.labels >= 0, number[answer.labels], answer.labels)
+    return judge(replace(answer, labels=labels, nearest=nearest), classes, list(truth))
+
+
+def average(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The mean of each figure over the windows that have it; what was forgotten in the end.
+
+    >>> average([{"metrics": {"f_out": 1.0, "f1": 0.5}}, {"metrics": {"f1": 1.0}}])
+    {'f1': 0.75, 'f_out': 1.0}
+    """
+    found: dict[str, list[float]] = {}
+    for told in windows:
+        for name, value in told["metrics"].items():
+            found.setdefault(name, []).append(value)
+    kept = {name: found[name] for name in FIGURES if name in found}
+    if FORGETTING in kept:  # counts from the first stage on, whatever the window
+        kept[FORGETTING] = kept[FORGETTING][-1:]
+    return {name: round(float(np.mean(values)), 5) for name, values in kept.items()}
+
+
+def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str) -> None:
+    """One row per window: windows.csv, and windows.md to be read."""
+    header = (
+        *(*COUNTS, "emerging", "joined"),
+        *(*FIGURES, "loss_on_memory_before", "loss_on_memory_after", "seconds"),
+    )
+    rows = [_row(told) for told in windows]
+    with (folder / "windows.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    table = Table(
+        tuple(cell.replace("_", " ") for cell in header),
+        tuple(
+            tuple(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row)
+            for row in rows
+        ),
+    )
+    text = to_markdown([f"The stream of {name}, window by window:", table])
+    (folder / "windows.md").write_text(text + "\n", encoding="utf-8")
+
+
+def _row(told: Mapping[str, Any]) -> list[Any]:
+    losses = told["update"]["memory"] if told["update"] else {}
+    return [
+        *(told[key] for key in COUNTS),
+        *(", ".join(told[key]) for key in ("emerging", "joined")),
+        *(told["metrics"].get(figure, "") for figure in FIGURES),
+        *(losses.get(key, "") for key in ("before", "after")),
+        told["seconds"],
+    ]
+
+
+def draw_figures(folder: Path, record: dict[str, Any], *, self_taught: bool) -> None:
+    """When classes come, how answers fare and, where nobody is asked, how far they drift."""
+    # Matplotlib is an extra, which this module does without.
+    from s2osc.bench.figures.drawing import save  # noqa: PLC0415
+    from s2osc.bench.figures.streams import (  # noqa: PLC0415
+        draw_drift,
+        draw_timeline,
+        draw_windows,
+    )
+
+    save(draw_timeline([record]), folder / "timeline")
+    save(draw_windows([record]), folder / "accuracy")
+    if self_taught:
+        save(draw_drift(record), folder / "drift")

@@ -1,0 +1,517 @@
+"""Streams from files to files: begin one, answer for a window, learn labels, tell how it stands."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from s2osc.app.classify import (
+    Outcome,
+    Recipe,
+    Run,
+    check_decision,
+    choose_recipe,
+    choose_sight,
+    describe_run,
+    make_plan,
+    noted,
+    shape_of,
+    staged_results,
+    tell_skipped,
+)
+from s2osc.app.extract import AUTO, eye_of, named_backbone
+from s2osc.app.result import SUMMARY
+from s2osc.data.images import InputShape
+from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
+from s2osc.errors import DataError, OutputError
+from s2osc.files import check_target
+from s2osc.nets.training import resolve_device
+from s2osc.progress import Stopwatch
+from s2osc.report.drawing import Question
+from s2osc.settings import change, flatten
+from s2osc.stream.answers import QUERIES, Said, read_answers
+from s2osc.stream.names import IGNORE, as_meant, group_word, rename_class
+from s2osc.stream.open_stream import build_learner
+from s2osc.stream.state import Asked, StreamState, audit_classes
+from s2osc.stream.store import Pointer, holds_stream, open_store, read_current, read_pointer
+from s2osc.stream.update import Account
+from s2osc.stream.windows import (
+    Learnt,
+    QuerySettings,
+    begin_stream,
+    close_questions,
+    n_labelled,
+    open_window,
+    take_answers,
+    teach_itself,
+)
+from s2osc.types import Answer, Labelled
+
+COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
+LEARNERS_OWN = ("update.", "memory.")
+"""How the names of settings begin that the learner has beside those of its method."""
+
+
+class Begun(NamedTuple):
+    """A new stream, and what the user should know about it."""
+
+    state: StreamState
+    n_items: int
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What became of a person's answers."""
+
+    n_labels: int
+    n_ignored: int
+    new_classes: tuple[str, ...]
+    account: Account | None  # None: nothing was learnt
+    notes: list[str]
+    n_open: int  # questions without an answer
+
+    @property
+    def has_any(self) -> bool:
+        return self.n_labels + self.n_ignored > 0
+
+
+class Window(NamedTuple):
+    """What a window brought."""
+
+    summary: dict[str, Any]
+    answered: Answered | None  # what a self-taught stream has told itself
+
+
+def init_files(
+    known: Path,
+    folder: Path,
+    run: Run,
+    *,
+    memory: int = 2_000,
+    side: int | None = None,
+    backbone: str = AUTO,
+    max_megapixels: float = MAX_MEGAPIXELS,
+) -> Begun:
+    """Labelled files in, the folder of a stream out."""
+    refuse_stream(folder)
+    check_target(folder, force=True)
+    of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
+    plan = make_plan(replace(run, changes=of_method))
+    build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
+    named = named_backbone(backbone, plan.device)
+    with noted() as notes:
+        opened = open_known(known, max_megapixels=max_megapixels)
+        shape, eye = choose_sight(opened, plan, named, side=side, backbone=backbone)
+        items = opened.read(shape)
+        labels, classes = encode_labels(items.labels or [])
+        check_names(classes)
+        recipe = choose_recipe(plan, shape, eye)
+        state = begin_stream(
+            Labelled(eye.features(items.inputs) if eye else items.inputs, labels),
+            classes,
+            build_learner(recipe.preset, run.changes, memory),
+            seed=run.seed,
+            device=plan.device,
+            facts={
+                "preset": recipe.preset,
+                "shape": shape.note,
+                "backbone": eye.describe() if eye else None,
+            },
+        )
+    with open_store(folder, make=True) as store:
+        refuse_stream(folder)  # nor one that was begun meanwhile
+        store.write(state, "the beginning")
+    notes += tell_skipped(items.skipped, "they are left out")
+    return Begun(state, len(items), notes)
+
+
+def refuse_stream(folder: Path) -> None:
+    if holds_stream(folder):
+        raise OutputError(
+            f"{folder} holds a stream already; give another folder, or remove this one"
+        )
+
+
+def check_names(classes: Sequence[str]) -> None:
+    """Refuse known classes whose name means something else among answers."""
+    for name in classes:
+        if as_meant(name).casefold() == IGNORE:
+            raise DataError(
+                f"a class is called {name!r}, which marks items that are not of interest; rename it"
+            )
+
+
+# --- windows ---------------------------------------------------------------------------------
+
+
+def window_files(
+    folder: Path,
+    pool: Path,
+    out: Path,
+    asking: QuerySettings,
+    *,
+    decision: Mapping[str, Any] | None = None,
+    self_taught: bool = False,
+    device: str = "auto",
+    max_megapixels: float = MAX_MEGAPIXELS,
+    force: bool = False,
+) -> Window:
+    """Answer for the next window: a folder of results, and questions to answer.
+
+    Results come first and the stream follows. Both lie on the disk before either is seen; then the
+    results move into their place, and last ``stream.json`` is replaced. If anything fails, neither
+    happens; a process killed between the two leaves results the stream knows nothing of, so the
+    same window can be fed again. The other order could lose the questions of a confirmed window.
+    Such results are recognised by ``stream`` in their summary.json, and the next ones replace them.
+    """
+    check_apart(folder, out)
+    device, clock = resolve_device(device), Stopwatch()
+    if self_taught:
+        asking = replace(asking, budget=0)
+    with open_store(folder) as store:
+        # With the lock held: until then another process may confirm what lies there.
+        pointer = read_pointer(folder)
+        check_place(out, folder, pointer, force=force)
+        before = store.read(device)
+        recipe = decide_by(before, decision or {})
+        told = before.facts.get("backbone")
+        eye = eye_of(told, device) if told else None
+        shape = eye.shape if eye else shape_of(before.item_shape)
+        with clock("read"):
+            items = read_items(pool, like=shape, max_megapixels=max_megapixels)
+        check_items(items)
+        with noted() as said:
+            inputs = items.inputs
+            if eye:
+                with clock("features"):
+                    inputs = eye.features(items.inputs)
+            opened = open_window(
+                replace(before, learner=replace(before.learner, method=recipe.method)),
+                *(inputs, items.names, asking),
+                device=device,
+            )
+            solution = opened.solution
+            after, learnt = replace(opened.state, learner=before.learner), None
+            if self_taught:
+                learnt = teach_itself(after, device=device, seconds_of=Stopwatch())
+                after = learnt.state
+        clock.seconds.update(solution.seconds)
+        mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
+        after = replace(after, history=(*after.history[:-1], after.history[-1] | mark))
+        queries = after if asking.budget or self_taught else close_questions(after)
+        after = after if asking.budget else close_questions(after)
+        outcome = Outcome(
+            *(solution, recipe, before.class_names, items, inputs),
+            *(describe_shape(shape, len(items)), eye, items.skipped),
+        )
+        notes = [
+            *tell_closed(before),
+            *said,
+            *tell_skipped(items.skipped, "see skipped.csv"),
+        ]
+        summary = {
+            "title": f"Window {after.n_windows}",
+            "items": {
+                "known": sum(known.n_labels for known in before.classes),
+                "pool": len(items),
+                "skipped": len(items.skipped),
+            },
+            **describe_window(after, outcome, notes, folder, device),
+            "seconds": clock.seconds,
+        }
+        summary["stream"]["after"] = short_mark(pointer)
+        questions = questions_of(after, items.names)
+        with staged_results(out, outcome, summary, clock, questions) as stage:
+            write_queries(stage / QUERIES, queries)
+            version = store.prepare(after, f"window {after.n_windows}")
+        store.confirm(version)
+    taught = learnt and describe_answers(opened.state, learnt)
+    return Window(summary, taught if taught and taught.has_any else None)
+
+
+def check_apart(folder: Path, out: Path) -> None:
+    """Refuse results among the files of the stream itself."""
+    if Path(os.path.abspath(out)).is_relative_to(os.path.abspath(folder)):
+        raise OutputError(f"--out is {out}, which is the stream's own folder; give another one")
+
+
+def check_place(out: Path, folder: Path, pointer: Pointer, *, force: bool) -> None:
+    """Refuse to write over results and labels, but for results that were never confirmed."""
+    lost = unconfirmed(out, folder, pointer)
+    check_target(out, force=force or lost is not None)
+    if force or not (out / QUERIES).exists():
+        return
+    if lost is None:
+        raise OutputError(
+            f"{out} holds a {QUERIES} already; give another folder, or --force to replace it"
+        )
+    if lost["asked"] and holds_labels(out / QUERIES):
+        raise OutputError(
+            f"{out / QUERIES} holds labels for a window that was never confirmed; move the file "
+            "elsewhere, feed the window again, and answer with the file"
+        )
+
+
+def unconfirmed(out: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | None:
+    """What results of this very stream tell of it that no version knows; None: there are none.
+
+    They were to follow the version that still is the current one, with a number that was never
+    given to any. A copy of the stream has both in common with it, so its folder counts, too.
+    """
+    try:
+        told = json.loads((out / SUMMARY).read_bytes())["stream"]
+        is_lost = (
+            told["after"] == short_mark(pointer)
+            and int(told["version"]) > pointer.last
+            and os.path.abspath(told["state"]) == os.path.abspath(folder)
+        )
+        return {"asked": int(told["asked"])} if is_lost else None
+    except (OSError, LookupError, TypeError, ValueError):
+        return None
+
+
+def short_mark(pointer: Pointer) -> str:
+    """A short mark of the current version."""
+    return pointer.current.sha256[:16]
+
+
+def holds_labels(path: Path) -> bool:
+    """Whether a person may have written into a table of questions."""
+    try:
+        return any(read_answers(path).labels.values())
+    except DataError:
+        return True  # not as it was written
+
+
+def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
+    """The method for one window, at another operating point where that is asked for."""
+    preset = str(state.facts.get("preset", "auto"))
+    changes = {f"decision.{name}": value for name, value in decision.items()}
+    method = change(state.learner.method, changes)
+    check_decision(preset, method, changes)
+    return Recipe(preset, method)
+
+
+def check_items(items: Items) -> None:
+    """Refuse names of items under which they could not be answered."""
+    for name in items.names:
+        if name.startswith("group ") and name.removeprefix("group ").isdigit():
+            raise DataError(
+                f"an item of the window is called {name!r}, as whole groups are; rename it"
+            )
+
+
+def mark_of(names: Sequence[str], answer: Answer) -> str:
+    """A short mark of an answer: the same for the same items, labels, groups and scores."""
+    digest = hashlib.sha256("\0".join(names).encode("utf-8", errors="surrogatepass"))
+    for values in (answer.labels, answer.groups, answer.unknown_score.astype(np.float32)):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def describe_shape(shape: InputShape, n_items: int) -> InputShape:
+    """The shape with a sentence on the items brought to it."""
+    if shape.kind == "vectors":
+        note = f"{n_items:,} vectors of {shape.n_features:,} columns"
+    else:
+        colours = "RGB" if shape.channels == 3 else "grey"
+        note = f"{n_items:,} images as {shape.width}x{shape.height} {colours}"
+    return replace(shape, note=note)
+
+
+def tell_closed(state: StreamState) -> list[str]:
+    """One sentence on questions that a new window closes, or none."""
+    n_open = count_open(state.asked)
+    if not state.asked or not n_open:
+        return []
+    return [
+        f"{n_open:,} of the {state.asked.n_asked:,} questions of window {state.n_windows} had no "
+        "answer and are closed"
+    ]
+
+
+def count_open(asked: Asked | None) -> int:
+    """Questions without an answer."""
+    if asked is None:
+        return 0
+    pairs = zip(asked.why, asked.answers, strict=True)
+    return sum(1 for why, answer in pairs if why and not answer)
+
+
+def describe_window(
+    state: StreamState, outcome: Outcome, notes: Sequence[str], folder: Path, device: str
+) -> dict[str, Any]:
+    """What `classify` says of a pool, and where in the stream this is."""
+    entry, learner = state.history[-1], flatten(state.learner)
+    told = describe_run(outcome, notes, seed=state.seed, device=device)
+    told["settings"] |= {n: v for n, v in learner.items() if n.startswith(LEARNERS_OWN)}
+    told["stream"] = {
+        "state": str(folder),
+        **{name: entry[name] for name in ("window", "version", "answer")},
+        "asked": state.asked.n_asked if state.asked else 0,
+        "new_classes": entry["new_classes"],
+    }
+    return told
+
+
+def write_queries(path: Path, state: StreamState) -> None:
+    """The questions as a table to write labels into: whole groups first, then items."""
+    asked, entry = state.asked, state.history[-1]
+    rows = [*group_questions(asked), *item_questions(asked, state.class_names)] if asked else []
+    # A letter at its beginning: no spreadsheet takes the mark for a number.
+    about = [state.n_windows, f"v{entry['version']}-{entry['answer']}"]
+    table = io.StringIO(newline="")
+    csv.writer(table).writerows([COLUMNS, *([*row, *about] for row in rows)])
+    text = table.getvalue()
+    # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
+    encoding = "utf-8" if text.isascii() else "utf-8-sig"
+    path.write_bytes(text.encode(encoding, errors="replace"))
+
+
+def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
+    """The items asked about, as the page shows them."""
+    if not state.asked:
+        return []
+    row_of = {name: row for row, name in enumerate(names)}
+    rows = item_questions(state.asked, state.class_names)
+    return [Question(row_of[name], suggested, why) for name, _, suggested, _, why in rows]
+
+
+def group_questions(asked: Asked) -> Iterator[list[Any]]:
+    """A row for each group, with the label all of its items have where they have one."""
+    for group, n in asked.group_sizes().items():
+        said = {asked.answers[row] for row in np.flatnonzero(asked.groups == group)}
+        why = f"names all {n:,} items of the group that have no label of their own"
+        yield [group_word(group), said.pop() if len(said) == 1 else "", "", group, why]
+
+
+def item_questions(asked: Asked, classes: Sequence[str]) -> Iterator[list[Any]]:
+    """A row for each item that is asked about."""
+    for row in range(asked.n_asked):
+        suggested, group = int(asked.suggested[row]), int(asked.groups[row])
+        yield [
+            asked.names[row],
+            asked.answers[row],
+            classes[suggested] if suggested >= 0 else "",
+            group if group >= 0 else "",
+            asked.why[row],
+        ]
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered | None:
+    """Learn the labels in a file; None where it holds none."""
+    device = resolve_device(device)
+    with open_store(folder) as store:
+        state, said = store.read(device), read_answers(labels)
+        if not any(said.labels.values()):
+            return None
+        check_about_last(said, state, read_pointer(folder), labels)
+        with noted() as notes:
+            learnt = take_answers(state, said.labels, device=device, seconds_of=Stopwatch())
+        if learnt.state is not state:
+            store.write(learnt.state, f"answers to window {state.n_windows}")
+    told = describe_answers(state, learnt)
+    return replace(told, notes=[*told.notes, *notes])
+
+
+def check_about_last(said: Said, state: StreamState, pointer: Pointer, path: Path) -> None:
+    """Refuse answers to another window than the last one; files made by hand need not tell.
+
+    Numbers of windows are given again after an undo, so the mark of the answer counts, too.
+    """
+    version, _, answer = said.mark.removeprefix("v").partition("-")
+    last = state.history[-1].get("answer") if state.history else None
+    is_last = said.window in ("", str(state.n_windows))
+    if is_last and (not said.mark or answer == last):
+        return
+    window = f"window {said.window}" if said.window else "a window"
+    if said.window.isdigit() and int(said.window) < state.n_windows:
+        raise DataError(
+            f"{path} answers {window}, but the last one is window {state.n_windows}, which closed "
+            f"it; answer the {QUERIES} of the last window"
+        )
+    if version.isdigit() and int(version) > pointer.last:
+        raise DataError(
+            f"{path} answers {window}, which was never confirmed: its process ended before that; "
+            "feed that window again with `s2osc stream window`"
+        )
+    raise DataError(
+        f"{path} answers {window} as this stream does not have it: it was undone, never confirmed, "
+        f"or is of another stream; answer the {QUERIES} of the last window, or feed that one again"
+    )
+
+
+def describe_answers(before: StreamState, learnt: Learnt) -> Answered:
+    """What ``learnt`` changed."""
+    (old, new), known = (state.history[-1] for state in (before, learnt.state)), before.class_names
+    n_ignored = new["ignored"] - old["ignored"]
+    return Answered(
+        n_labels=n_labelled(new) - n_labelled(old) - n_ignored,
+        n_ignored=n_ignored,
+        new_classes=tuple(name for name in learnt.state.class_names if name not in known),
+        account=learnt.account,
+        notes=learnt.notes,
+        n_open=count_open(learnt.state.asked),
+    )
+
+
+# --- how it stands ---------------------------------------------------------------------------
+
+
+def tell_status(folder: Path) -> dict[str, Any]:
+    """What a stream knows, since when and how well; its windows, questions and memory."""
+    pointer, state = read_current(folder)
+    audited = audit_classes(state.knowledge, state.class_names)
+    memory, asked = state.knowledge.memory, state.asked
+    return {
+        "version": pointer.current.number,
+        "last_change": pointer.current.what,
+        "can_undo": pointer.previous is not None,
+        "classes": {
+            known.name: {"since": known.since, "labels": known.n_labels, **audited[known.name]}
+            for known in state.classes
+        },
+        "windows": list(state.history),
+        "questions": asked
+        and {
+            "window": state.n_windows,
+            "asked": asked.n_asked,
+            "open": count_open(asked),
+            "groups": len(asked.group_sizes()),
+        },
+        "waiting": dict(Counter(state.waiting.labels)),
+        "memory": {
+            "size": state.learner.memory.size,
+            "exemplars": len(memory.exemplars),
+            "seeds": len(memory.seeds),
+            "megabytes": (memory.exemplars.inputs.nbytes + memory.seeds.inputs.nbytes) / 1e6,
+        },
+        "ignored": len(state.ignored),
+        "facts": state.facts,
+    }
+
+
+def undo_last(folder: Path) -> str:
+    """Take the last confirmed change back; return what it was."""
+    with open_store(folder) as store:
+        return store.undo()
+
+
+def rename_in(folder: Path, old: str, new: str) -> str:
+    """Give a class of a stream another name; return it as it is kept."""
+    new = new.strip()
+    with open_store(folder) as store:
+        store.write(rename_class(store.read(), old, new), f"{old!r} renamed {new!r}")
+    return new

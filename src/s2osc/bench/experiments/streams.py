@@ -1,0 +1,192 @@
+"""The experiments with streams: classes that keep arriving, and learners that follow them."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from s2osc.baselines.cpe import CPE
+from s2osc.baselines.isolation_forest import IsolationForest
+from s2osc.baselines.senc_mas import SENCMaS
+from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.methods import COMPARED, METHODS, NETWORKS, adapt
+from s2osc.bench.tasks.stream import StreamMethod
+from s2osc.data.streams import StreamProtocol
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.presets import FAST
+from s2osc.settings import change
+from s2osc.stream.learner import Incremental, Learner, Prototyping, Refit, Sketching, Static
+from s2osc.stream.open_stream import LEVEL
+from s2osc.types import Method
+
+
+@dataclass(frozen=True)
+class StreamSize:
+    """How much of the data a stream uses, and which preset gives its networks."""
+
+    n_items: int | None  # of each class: half of a known one to learn from, the rest streams
+    held_out: int
+    images: str  # the preset of the networks of images
+    vectors: str
+    sizes: tuple[int, int] | None = None  # training; of each class in a window: the same of all
+
+    def apply(self, protocol: StreamProtocol) -> StreamProtocol:
+        changes = {"n_items": self.n_items, "sizes": self.sizes, "held_out": self.held_out}
+        return replace(protocol, **changes)  # type: ignore[arg-type]
+
+
+STREAM_SIZES = {
+    "paper": StreamSize(None, 500, "paper", "heads"),
+    "cpu": StreamSize(1_200, 200, "plain", "heads"),
+    "smoke": StreamSize(60, 10, "tiny", "tiny"),
+}
+
+
+def as_learner(method: Method) -> Learner:
+    """How a method for single pools follows a stream: by its own update, where it has one."""
+    if isinstance(method, S2OSCMethod):
+        return Incremental(method)
+    if isinstance(method, CPE):
+        return Prototyping(method)
+    if isinstance(method, SENCMaS):
+        return Sketching(method)
+    return Static(method) if isinstance(method, IsolationForest) else Refit(method)
+
+
+def as_stream_method(method: Any) -> StreamMethod:
+    """With the questions of its kind: ours asks for representatives, others what is unknown."""
+    if isinstance(method, StreamMethod):
+        return method
+    has_seeds = isinstance(method, S2OSCMethod) and method.seeds.share > 0
+    return StreamMethod(as_learner(method), "representative" if has_seeds else "unknown")
+
+
+def adapt_stream(
+    method: Any, protocol: StreamProtocol, *, networks: str | None, flip: bool
+) -> StreamMethod:
+    """The method for one run, as ``adapt`` makes it for a pool."""
+    streamed = as_stream_method(method)
+    learner = streamed.learner
+    adapted = adapt(learner.method, networks=networks, flip=flip, n_unknown=1)
+    if protocol.arrival == "parts" and "n_unknown" in {f.name for f in fields(adapted)}:
+        adapted = replace(adapted, n_unknown=None)  # it differs from window to window
+    changes: dict[str, Any] = {"method": adapted}
+    if networks == "tiny" and isinstance(learner, Incremental):
+        training = NETWORKS[networks].teacher.training
+        changes["update"] = replace(learner.update, training=training)
+    return replace(streamed, learner=replace(learner, **changes))  # type: ignore[type-var]
+
+
+def _compared(budget: int = 200) -> dict[str, StreamMethod]:
+    return {name: replace(as_stream_method(METHODS[name]), budget=budget) for name in COMPARED}
+
+
+def _queries() -> dict[str, StreamMethod]:
+    """Ours with fewer labels, against others with as many and with twice as many."""
+    ours = as_stream_method(FAST)
+    variants = (
+        replace(ours, budget=100),
+        replace(ours, queries="random", budget=100),
+        replace(ours, queries="random", budget=200),
+        replace(ours, queries="unknown", budget=100),
+    )
+    return {f"s2osc-{each.queries}-{each.budget}": each for each in variants}
+
+
+MANY_LABELS = 600
+"""Per window, where several classes come at once: the paper asks for many more labels than K."""
+WIDE_LIMIT = 0.1
+"""Of false alarms, where several classes come at once. New items may be most of a window: the best
+balance of alarms and items missed then lies beyond the 5 % that is the limit elsewhere."""
+AVERAGES = {
+    "Average accuracy": "accuracy",
+    "Average weighted precision": "precision",
+    "Average weighted recall": "recall",
+    "Average weighted F1": "f1",
+    "Average F_out": "f_out",
+    "Forgetting": "forgetting",
+    "Accuracy on the classes of the beginning, after the last window": "old_accuracy",
+    "Accuracy on the classes that emerged, after the last window": "new_accuracy",
+    "Labels in all": "labels",
+    "Seconds per window": "seconds_per_window",
+}
+OF_CLASSES = {
+    "Average accuracy, each new class by itself": "class_accuracy",
+    "Average weighted precision, each new class by itself": "class_precision",
+    "Average weighted F1, each new class by itself": "class_f1",
+}
+FORGETTING = {
+    "Forgetting": "forgetting",
+    "Forgetting by Chaudhry": "chaudhry_forgetting",
+    "Accuracy on the classes of the beginning, after the last window": "old_accuracy",
+    "Accuracy on the classes that emerged, after the last window": "new_accuracy",
+}
+OF_QUESTIONS = {
+    "Share of the new classes that were found in their window": "found",
+}
+
+
+def _several() -> dict[str, StreamMethod]:
+    """Ours weighs alarms against items missed within a wide limit, and as well within the usual."""
+    usual = replace(as_stream_method(FAST), budget=MANY_LABELS)
+    wide = as_stream_method(change(FAST, {"decision.false_alarm": WIDE_LIMIT}))
+    ours = {"s2osc": replace(wide, budget=MANY_LABELS), "s2osc-limit-5": usual}
+    return _compared(budget=MANY_LABELS) | ours
+
+
+_SINGLE = Experiment(
+    "A stream with one new class per window: half of the classes known at the beginning",
+    StreamProtocol(),
+    _compared(),
+    AVERAGES,
+    data=("mnist", "fashion_mnist", "cifar10-features"),
+    layout="stream",
+    table="stream",
+    sizes=STREAM_SIZES,
+)
+
+STREAMS = {
+    "stream-single": _SINGLE,
+    "stream-multi": replace(
+        _SINGLE,
+        title="A stream with several new classes per window, and known ones that stay away",
+        protocol=StreamProtocol(arrival="parts", absent=0.2),
+        methods=_several(),
+        columns=AVERAGES | OF_CLASSES,
+        data=("cifar10-features",),
+        table="stream_several",
+    ),
+    "forgetting": replace(
+        _SINGLE,
+        title="What is forgotten, in the streams with one new class per window",
+        columns=FORGETTING,
+        records="stream-single",
+    ),
+    "stream-queries": replace(
+        _SINGLE,
+        title="Which items are worth a person's label, in streams with one new class per window",
+        methods=_queries(),
+        columns=AVERAGES | OF_QUESTIONS,
+        data=("mnist", "cifar10-features"),
+        table=None,
+    ),
+    "stream-k": replace(
+        _SINGLE,
+        title="K chosen by the seeds in every window, or 300, with one new class per window",
+        methods={
+            "s2osc": as_stream_method(FAST),
+            "s2osc-k300": as_stream_method(change(FAST, {"filtering.k": 300})),
+        },
+        data=("mnist", "cifar10-features"),
+        layout="windows",
+        table=None,
+    ),
+    "stream-long": replace(
+        _SINGLE,
+        title="Twenty windows, a new class in every fourth of them: seconds and memory",
+        protocol=StreamProtocol(every=4, n_windows=20),
+        methods={"s2osc": as_stream_method(change(FAST, {"decision.level": LEVEL}))},
+        data=("mnist",),
+        layout="windows",
+        table=None,
+        sizes=STREAM_SIZES | {"cpu": StreamSize(None, 200, "plain", "heads", (600, 150))},
+    ),
+}

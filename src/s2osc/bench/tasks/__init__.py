@@ -1,0 +1,1 @@
+"""One run: a method on a pool, or a learner on a stream."""

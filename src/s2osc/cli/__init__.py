@@ -1,0 +1,1 @@
+"""Words into objects, errors into one line."""

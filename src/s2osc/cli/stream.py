@@ -1,0 +1,490 @@
+"""`s2osc stream`: windows come, labels are asked for, classes arrive.
+
+As in ``cli``, torch and everything that imports it load inside the commands.
+"""
+
+import argparse
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from s2osc.app.classify import Run
+    from s2osc.app.stream import Answered
+
+QUERIES = ("representative", "unknown", "random")
+
+
+class Shared(NamedTuple):
+    """What commands of streams have in common with the others: ``cli`` hands it in."""
+
+    add_run: Callable[[argparse.ArgumentParser], None]
+    add_decision: Callable[[argparse.ArgumentParser], None]
+    add_reading: Callable[[argparse.ArgumentParser], None]
+    add_folder: Callable[[argparse.ArgumentParser], None]
+    run_of: "Callable[[argparse.Namespace], Run]"
+    decision_of: Callable[[argparse.Namespace], dict[str, Any]]
+    show: Callable[..., None]
+
+
+def add_stream(commands: Any, shared: Shared) -> None:
+    parser = commands.add_parser(
+        "stream",
+        help="follow a stream of windows in which classes keep arriving",
+        description="Begin with labelled items; for every window get what `classify` writes and a "
+        "list of items to label; answer it, and the classes you named are known in the next.",
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    _add_init(actions, shared)
+    _add_window(actions, shared)
+    _add_answer(actions)
+    _add_status(actions)
+    _add_undo(actions)
+    _add_rename(actions)
+    _add_simulate(actions, shared)
+
+
+def _add_state(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--state", type=Path, required=True, help="the folder of the stream")
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+
+
+def _add_init(actions: Any, shared: Shared) -> None:
+    parser = actions.add_parser("init", help="begin a stream with labelled items")
+    parser.set_defaults(command=partial(init, shared))
+    parser.add_argument(
+        "--known", type=Path, required=True, help="labelled items, as `s2osc classify` takes them"
+    )
+    _add_state(parser)
+    _add_memory(parser)
+    _add_sight(parser)
+    parser.add_argument(
+        "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
+    )
+    shared.add_run(parser)
+
+
+def _add_sight(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--side", type=int, help="bring images to squares of this many pixels (default: chosen)"
+    )
+    parser.add_argument(
+        "--backbone",
+        default="auto",
+        metavar="auto|scratch|NAME",
+        help="the pretrained network that images go through first, as in `s2osc classify`",
+    )
+
+
+def _add_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--memory",
+        type=int,
+        default=2_000,
+        help="labelled items that are kept, of all classes together (default: 2000)",
+    )
+
+
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget", type=int, default=200, help="items to ask about per window (default: 200)"
+    )
+    parser.add_argument(
+        "--queries",
+        choices=QUERIES,
+        default=QUERIES[0],
+        help="which items: typical of each group and close calls (default), called unknown, or any",
+    )
+    parser.add_argument(
+        "--self-taught",
+        action="store_true",
+        help="nobody is asked: every group of unknown items becomes a class at once",
+    )
+
+
+def _add_window(actions: Any, shared: Shared) -> None:
+    parser = actions.add_parser(
+        "window", help="answer for the next window, and list what to ask about it"
+    )
+    parser.set_defaults(command=partial(window, shared))
+    _add_state(parser)
+    parser.add_argument(
+        "--pool", type=Path, required=True, help="its items, as `s2osc classify` takes them"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    _add_asking(parser)
+    shared.add_decision(parser)
+    _add_device(parser)
+    shared.add_reading(parser)
+
+
+def _add_answer(actions: Any) -> None:
+    parser = actions.add_parser("answer", help="learn the labels of the last window's questions")
+    parser.set_defaults(command=answer)
+    _add_state(parser)
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        required=True,
+        help="the queries.csv of the last window with labels written into it: known or new "
+        "classes, `ignore` for what is not of interest, nothing where you cannot say",
+    )
+    _add_device(parser)
+
+
+def _add_status(actions: Any) -> None:
+    parser = actions.add_parser("status", help="show what is known, since when and how well")
+    parser.set_defaults(command=status)
+    _add_state(parser)
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_undo(actions: Any) -> None:
+    parser = actions.add_parser("undo", help="take the last change back: answers, window or name")
+    parser.set_defaults(command=undo)
+    _add_state(parser)
+
+
+def _add_rename(actions: Any) -> None:
+    parser = actions.add_parser("rename", help="give a class another name")
+    parser.set_defaults(command=rename)
+    _add_state(parser)
+    parser.add_argument("old")
+    parser.add_argument("new")
+
+
+def _add_simulate(actions: Any, shared: Shared) -> None:
+    parser = actions.add_parser(
+        "simulate",
+        help="run a labelled set as a stream that answers for itself",
+        description="Hide some classes of a labelled set, let them emerge window by window, and "
+        "answer every question with the truth: what a stream would do with such data.",
+    )
+    parser.set_defaults(command=partial(simulate, shared))
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--items", type=Path, help="labelled items, in any form --known takes")
+    source.add_argument("--data", help="a data set by its name; `s2osc data list` names all")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--windows", type=int, default=5, help="how many (default: 5)")
+    parser.add_argument(
+        "--new-per-window", type=int, default=1, help="classes that emerge in each (default: 1)"
+    )
+    parser.add_argument(
+        "--known-classes",
+        metavar="NAMES",
+        help="comma-separated, known at the beginning (default: half of all, drawn by the seed)",
+    )
+    parser.add_argument(
+        "--size-per-window",
+        type=int,
+        metavar="N",
+        help="about how many items a window has when every class is there (default: all)",
+    )
+    _add_asking(parser)
+    _add_memory(parser)
+    _add_sight(parser)
+    shared.add_folder(parser)
+    shared.add_reading(parser)
+    shared.add_run(parser)
+
+
+def init(shared: Shared, options: argparse.Namespace) -> None:
+    from s2osc.app.stream import init_files
+    from s2osc.progress import shown
+
+    run = shared.run_of(options)
+    with shown():
+        begun = init_files(
+            options.known,
+            options.state,
+            run,
+            memory=options.memory,
+            side=options.side,
+            backbone=options.backbone,
+            max_megapixels=options.max_megapixels,
+        )
+    say = _speaker()
+    for note in begun.notes:
+        say(f"Note: {note}", style="yellow")
+    names = begun.state.class_names
+    say(f"{begun.n_items:,} labelled items of {len(names)} classes: {_listed(names)}")
+    say(f"The stream lies in {options.state}. Feed its first window:")
+    say(f"  s2osc stream window --state {_word(options.state)} --pool POOL --out RESULTS")
+
+
+def window(shared: Shared, options: argparse.Namespace) -> None:
+    from s2osc.app.stream import window_files
+    from s2osc.progress import shown
+    from s2osc.stream.windows import QuerySettings
+
+    with shown():
+        found = window_files(
+            options.state,
+            options.pool,
+            options.out,
+            QuerySettings(options.budget, options.queries),
+            decision=shared.decision_of(options),
+            self_taught=options.self_taught,
+            device=options.device,
+            max_megapixels=options.max_megapixels,
+            force=options.force,
+        )
+    summary = found.summary
+    shared.show(summary, options.out, seconds=sum(summary["seconds"].values()))
+    say = _speaker()
+    if not summary["counts"]["unknown"]:
+        say("No item of this window is called unknown.")
+    if found.answered:
+        _tell_answered(found.answered, say)
+    elif not summary["stream"]["asked"]:
+        say("Nothing is asked about this window.")
+    else:
+        labels = options.out / "queries.csv"
+        n = summary["stream"]["asked"]
+        items = "1 item" if n == 1 else f"{n:,} items"
+        say(f"{items} to label: write classes into the column `label` of {labels}, then run")
+        say(f"  s2osc stream answer --state {_word(options.state)} --labels {_word(labels)}")
+
+
+def answer(options: argparse.Namespace) -> None:
+    from s2osc.app.stream import answer_file
+    from s2osc.progress import shown
+
+    with shown():
+        answered = answer_file(options.state, options.labels, device=options.device)
+    say = _speaker()
+    if answered is None:
+        say(f"{options.labels} holds no labels: nothing was changed")
+        return
+    _tell_answered(answered, say)
+    state = _word(options.state)
+    if answered.n_open:
+        n = answered.n_open
+        still = "1 question is still open" if n == 1 else f"{n:,} questions are still open"
+        say(f"{still}: answer in the same way, or go on:")
+    else:
+        say("Every question is answered. Next:")
+    say(f"  s2osc stream window --state {state} --pool POOL --out RESULTS")
+    say(f"  s2osc stream undo --state {state}" + " " * 3 + "takes these answers back")
+
+
+def status(options: argparse.Namespace) -> None:
+    from s2osc.app.stream import tell_status
+
+    told = tell_status(options.state)
+    if options.json:
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    say = _speaker()
+    say(_classes_table(told["classes"]))
+    if told["windows"]:
+        say(_windows_table(told["windows"]))
+    memory = told["memory"]
+    say(
+        f"Memory: {memory['exemplars'] + memory['seeds']:,} of {memory['size']:,} items "
+        f"({memory['exemplars']:,} learnt from, {memory['seeds']:,} held back), "
+        f"{memory['megabytes']:,.3g} MB"
+    )
+    if told["waiting"]:
+        few = ", ".join(f"{name} ({n})" for name, n in told["waiting"].items())
+        say(f"Too few labels to learn yet: {few}")
+    questions = told["questions"]
+    if questions:
+        say(f"Open questions: {questions['open']:,} of {questions['asked']:,} of the last window")
+    else:
+        say("No questions are open.")
+    last = f"version {told['version']}: {told['last_change']}"
+    say(f"Last change, {last}{' (can be undone)' if told['can_undo'] else ''}")
+
+
+def undo(options: argparse.Namespace) -> None:
+    from s2osc.app.stream import undo_last
+
+    print(f"Undone: {undo_last(options.state)}")
+
+
+def rename(options: argparse.Namespace) -> None:
+    from s2osc.app.stream import rename_in
+
+    new = rename_in(options.state, options.old, options.new)
+    print(f"The class {options.old!r} is now called {new!r}")
+
+
+def simulate(shared: Shared, options: argparse.Namespace) -> None:
+    from s2osc.app.simulate import Course
+    from s2osc.app.simulate import simulate as run_simulation
+    from s2osc.progress import shown
+    from s2osc.stream.windows import QuerySettings
+
+    names = options.known_classes.split(",") if options.known_classes else []
+    with shown():
+        summary = run_simulation(
+            options.items or options.data,
+            options.out,
+            shared.run_of(options),
+            Course(
+                n_windows=options.windows,
+                new_per_window=options.new_per_window,
+                known_classes=tuple(name.strip() for name in names),
+                size=options.size_per_window,
+            ),
+            QuerySettings(options.budget, options.queries),
+            memory=options.memory,
+            self_taught=options.self_taught,
+            side=options.side,
+            backbone=options.backbone,
+            folder=options.folder,
+            max_megapixels=options.max_megapixels,
+            force=options.force,
+        )
+    say = _speaker()
+    say(_simulation_table(summary["windows"]))
+    for warning in summary["warnings"]:
+        say(f"Note: {warning}", style="yellow")
+    means = dict(summary["metrics"])
+    forgotten = means.pop("chaudhry_forgetting", None)
+    figures = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+    say(f"Means over the windows: {figures}")
+    if forgotten is not None:
+        say(f"Forgetting by Chaudhry, in the end: {forgotten:.3f}")
+    say(f"{summary['labels']:,} labels in all, {summary['seconds_per_window']:,.1f} s per window")
+    say(f"In {options.out}: windows.csv, windows.md, summary.json and, with Matplotlib, figures")
+
+
+def _simulation_table(windows: Sequence[dict[str, Any]]) -> "Table":
+    from rich.table import Table
+
+    table = Table(title="Simulated stream", padding=0)
+    counted = ("window", "items", "asked")
+    judged = ("accuracy", "f_out", "old_accuracy", "new_accuracy")
+    for name in (*counted, "emerging", "joined", *judged, "seconds"):
+        table.add_column(name.replace("_", " "), justify="right", overflow="fold")
+    for told in windows:
+        figures = told["metrics"]
+        table.add_row(
+            *(f"{told[name]:,}" for name in counted),
+            *(", ".join(told[name]) for name in ("emerging", "joined")),
+            *(f"{figures[name]:.3f}" if name in figures else "-" for name in judged),
+            f"{told['seconds']:.1f}",
+        )
+    return table
+
+
+def _tell_answered(answered: "Answered", say: Callable[..., None]) -> None:
+    """What was learnt, and what it did to what was known."""
+    for note in answered.notes:
+        say(f"Note: {note}", style="yellow")
+    if answered.n_labels:
+        ignored = f", {answered.n_ignored:,} items ignored" if answered.n_ignored else ""
+        say(f"{answered.n_labels:,} labels taken{ignored}")
+    elif answered.n_ignored:
+        say(f"{answered.n_ignored:,} items ignored")
+    if answered.new_classes:
+        say(f"New classes: {_listed(answered.new_classes)}", style="bold")
+    account = answered.account
+    if account is None:
+        return
+    for what, losses in (("the memory", account.memory), ("items held back", account.seeds)):
+        if losses:
+            held = "did not rise" if losses.holds else "rose"
+            before, after = _apart(losses.before, losses.after)
+            say(f"The loss on {what} {held}: {before} before, {after} after")
+
+
+def _apart(one: float, other: float) -> tuple[str, str]:
+    """Two figures in as few digits, from three on, as tell one from the other.
+
+    >>> _apart(0.000012, 0.0000345), _apart(0.12345, 0.12346), _apart(0.5, 0.5)
+    (('1.2e-05', '3.45e-05'), ('0.12345', '0.12346'), ('0.5', '0.5'))
+    """
+    for digits in range(3, 10):
+        told = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if told[0] != told[1]:
+            break
+    else:
+        told = f"{one:.3g}", f"{other:.3g}"
+    return told
+
+
+def _classes_table(classes: dict[str, dict[str, Any]]) -> "Table":
+    from rich.table import Table
+
+    table = Table(title="Known classes")
+    table.add_column("class")
+    for name in ("since window", "labels", "accuracy on items held back", "n"):
+        table.add_column(name, justify="right")
+    for name, told in classes.items():
+        accuracy = "-"
+        if told["n"]:
+            accuracy = f"{told['estimate']:.1%} ({told['low']:.1%} - {told['high']:.1%})"
+        since = str(told["since"] or "the beginning")
+        table.add_row(name, since, f"{told['labels']:,}", accuracy, f"{told['n']:,}")
+    return table
+
+
+def _windows_table(windows: Sequence[dict[str, Any]]) -> "Table":
+    from rich.table import Table
+
+    title = "Windows (held: the loss did not rise, on the memory/on items held back)"
+    table = Table(title=title, padding=0)  # without it a narrow terminal would cut the figures
+    counted = ("window", "items", "unknown", "groups", "asked", "answered")
+    for name in (*counted, "labelled"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("new classes", overflow="fold")
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("held", justify="right", no_wrap=True)
+    for entry in windows:
+        table.add_row(
+            *(f"{entry[name]:,}" for name in counted),
+            f"{entry.get('labelled', entry['answered']):,}",
+            ", ".join(entry["new_classes"]),
+            f"{entry['seconds'] + sum(u['seconds'] for u in entry['updates']):.1f}",
+            _held(entry["updates"]),
+        )
+    return table
+
+
+def _held(updates: Sequence[dict[str, Any]]) -> str:
+    """Whether the constraint held in all updates of a window: on the memory, and on the seeds.
+
+    >>> _held([{"memory": {"holds": False}, "seeds": {"holds": True}}]), _held([])
+    ('no/yes', '-')
+    """
+    if not updates:
+        return "-"
+    words = []
+    for what in ("memory", "seeds"):
+        held = [update[what]["holds"] for update in updates if update[what]]
+        words.append(("yes" if all(held) else "no") if held else "-")
+    return "/".join(words)
+
+
+def _speaker() -> Callable[..., None]:
+    """Print names as they are, never broken over lines."""
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    return partial(console.print, soft_wrap=True)
+
+
+def _word(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a sentence, not too many of them.
+
+    >>> _listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,165 @@
+"""Weak views of a batch of images, weak and strong views of a batch of vectors.
+
+A view is taken before normalisation, has the type and memory format of its batch and leaves the
+batch untouched. Every item gets its own draw from the generator. Strong views of images are in
+``ctaugment``.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from s2osc.errors import SettingsError
+from s2osc.nets.augmentation.image_ops import rotate_by
+
+MAX_SHIFT = 0.125  # of the side, rounded down: 3 pixels of 28, 4 of 32
+RELEASED_DEGREES = 10.0
+STRONG_NOISE = 3.0  # times the noise of a weak view
+MASKED_FEATURES = 0.2
+
+WeakView = Literal["shift", "released"]
+
+
+@dataclass(frozen=True)
+class AugmentSettings:
+    """How a weak view differs from its item."""
+
+    flip: bool | None = None  # mirror half of the images; None: only where they have colour
+    noise: float = 0.1  # of each feature's standard deviation, for vectors
+    weak: WeakView = "shift"  # "released": what the authors' code does instead of the paper's text
+
+    def __post_init__(self) -> None:
+        if self.flip not in (True, False, None):
+            raise SettingsError(
+                f"AugmentSettings.flip is {self.flip!r}; it must be True, False or None"
+            )
+        if not (self.noise >= 0 and math.isfinite(self.noise)):
+            raise SettingsError(
+                f"AugmentSettings.noise is {self.noise}; it must be a number from 0 up"
+            )
+        if self.weak not in get_args(WeakView):
+            raise SettingsError(
+                f"AugmentSettings.weak is {self.weak!r}; it must be one of "
+                f"{', '.join(map(repr, get_args(WeakView)))}"
+            )
+
+    def flips(self, n_channels: int) -> bool:
+        """Whether images with so many channels are mirrored.
+
+        Grey images are often digits, letters or scans, where a mirrored one means something else.
+
+        >>> AugmentSettings().flips(3), AugmentSettings().flips(1)
+        (True, False)
+        """
+        return n_channels > 1 if self.flip is None else self.flip
+
+
+def weak_view(images: Tensor, generator: torch.Generator, settings: AugmentSettings) -> Tensor:
+    """A weak view of every image ``(n, C, H, W)`` uint8, as the settings say."""
+    if settings.weak == "released":
+        return released_images(images, generator)
+    return weak_images(images, generator, flip=settings.flips(images.shape[1]))
+
+
+def weak_images(images: Tensor, generator: torch.Generator, *, flip: bool) -> Tensor:
+    """Shift every image by up to an eighth of each side; mirror half of them where ``flip``."""
+    n, _, height, width = images.shape
+    dy, dx, flipped = draw_shifts(n, height, width, generator, flip=flip)
+    device = images.device
+    return shift_and_flip(images, dy.to(device), dx.to(device), flipped.to(device))
+
+
+def released_images(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Mirror every image and turn it by up to 10 degrees, as the authors' released code does."""
+    draws = torch.rand(len(images), generator=generator, device=generator.device)
+    degrees = (2 * draws - 1) * RELEASED_DEGREES
+    return rotate_by(images.flip(3), degrees.to(images.device))
+
+
+def draw_shifts(
+    n: int, height: int, width: int, generator: torch.Generator, *, flip: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw for n images: pixels down, pixels right, both ``(n,)`` int64, and which to mirror."""
+    device = generator.device
+    dy, dx = (
+        torch.randint(-reach, reach + 1, (n,), generator=generator, device=device)
+        for reach in (int(MAX_SHIFT * height), int(MAX_SHIFT * width))
+    )
+    if not flip:
+        return dy, dx, torch.zeros(n, dtype=torch.bool, device=device)
+    return dy, dx, torch.rand(n, generator=generator, device=device) < 0.5
+
+
+def shift_and_flip(images: Tensor, dy: Tensor, dx: Tensor, flipped: Tensor) -> Tensor:
+    """Mirror the ``flipped`` images, then move each by dy down and dx right.
+
+    What comes in at an edge is the image reflected there. Shifts must be smaller than the sides.
+
+    >>> row = torch.tensor([[[[1, 2, 3, 4]]]], dtype=torch.uint8)
+    >>> zero, one = torch.tensor([0]), torch.tensor([1])
+    >>> shift_and_flip(row, zero, one, torch.tensor([False])).flatten().tolist()
+    [2, 1, 2, 3]
+    >>> shift_and_flip(row, zero, one, torch.tensor([True])).flatten().tolist()
+    [3, 4, 3, 2]
+    """
+    n, channels, height, width = images.shape
+    if n == 0:
+        return images.clone()
+    if images.is_contiguous(memory_format=torch.channels_last):
+        moved = _shift_and_flip_pixels(images.permute(0, 2, 3, 1), dy, dx, flipped)
+        return moved.permute(0, 3, 1, 2)
+    planes = images.reshape(n * channels, height, width, 1)
+    draws = (draw.repeat_interleave(channels) for draw in (dy, dx, flipped))
+    return _shift_and_flip_pixels(planes, *draws).view(images.shape)
+
+
+def _shift_and_flip_pixels(pixels: Tensor, dy: Tensor, dx: Tensor, flipped: Tensor) -> Tensor:
+    """The same for ``(n, H, W, C)``.
+
+    Each row is laid between mirrors, so that every shifted or flipped row is one stretch of memory:
+    copying stretches is several times faster than gathering pixels.
+    """
+    n, height, width, channels = pixels.shape
+    reach = int(dx.abs().max())
+    mirrored = pixels.flip(2)
+    strips = torch.cat(
+        [
+            mirrored[:, :, width - 1 - reach : width - 1],
+            pixels,
+            mirrored[:, :, 1:],
+            pixels[:, :, 1 : reach + 1],
+        ],
+        dim=2,
+    )
+    rows = _reflect(torch.arange(height, device=dy.device) - dy[:, None], height)
+    rows = rows + height * torch.arange(n, device=dy.device)[:, None]
+    columns = reach - dx + flipped * (width - 1)
+    starts = (rows * strips.shape[2] + columns[:, None]) * channels
+    length = width * channels
+    stretches = strips.view(-1).as_strided((strips.numel() - length + 1, length), (1, 1))
+    return stretches.index_select(0, starts.flatten()).view(n, height, width, channels)
+
+
+def _reflect(places: Tensor, size: int) -> Tensor:
+    """Places beyond 0 .. size-1, reflected back at either end without repeating it."""
+    return (size - 1) - ((size - 1) - places.abs()).abs()
+
+
+def weak_vectors(
+    vectors: Tensor, generator: torch.Generator, *, noise: float, scale: Tensor
+) -> Tensor:
+    """Add Gaussian noise of ``noise`` times each feature's ``scale`` ``(D,)``."""
+    draws = torch.randn(vectors.shape, generator=generator, device=generator.device)
+    return torch.addcmul(vectors, draws.to(vectors.device), noise * scale)
+
+
+def strong_vectors(
+    vectors: Tensor, generator: torch.Generator, *, noise: float, scale: Tensor, mean: Tensor
+) -> Tensor:
+    """Add three times the noise, and put ``mean`` ``(D,)`` for a fifth of the features."""
+    noisy = weak_vectors(vectors, generator, noise=STRONG_NOISE * noise, scale=scale)
+    draws = torch.rand(vectors.shape, generator=generator, device=generator.device)
+    return torch.where(draws.to(vectors.device) < MASKED_FEATURES, mean, noisy)

@@ -1,0 +1,1 @@
+"""Who is unknown, and how sure that is."""

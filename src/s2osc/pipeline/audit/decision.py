@@ -1,0 +1,369 @@
+"""From scores to answers: the operating point, and what the seeds say about the answer there.
+
+``Evidence`` is all that is needed, so a decision can be taken again, for another false-alarm rate,
+without training anything.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from s2osc.errors import SettingsError
+from s2osc.pipeline.audit import statistics as audit
+from s2osc.pipeline.audit.statistics import Estimate, Tails
+from s2osc.pipeline.filter.score import squash, unknown_probability
+from s2osc.seeding import rng
+from s2osc.types import UNKNOWN, UNSURE
+
+CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+"""False-alarm rates of the operating curve."""
+N_RESAMPLED = 200
+N_FOLDS = 10
+
+
+@dataclass(frozen=True)
+class DecisionSettings:
+    """Who is called unknown."""
+
+    rule: Literal["argmax", "seeds"] = "argmax"  # g's largest output (the paper's), or the seeds
+    false_alarm: float = 0.05  # at most this share of known items is called unknown
+    aim: Literal["balance", "recall"] = "balance"  # best estimated F_out, or all the limit allows
+    unsure: bool = False  # leave close calls open
+    level: float = 0.01  # of the test whether anything is unknown
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("argmax", "seeds"):
+            raise SettingsError(f"decision.rule is {self.rule!r}; give 'argmax' or 'seeds'")
+        if self.aim not in ("balance", "recall"):
+            raise SettingsError(f"the aim is {self.aim!r}; give 'balance' or 'recall'")
+        for name in ("false_alarm", "level"):
+            if not 0 < getattr(self, name) < 1:
+                raise SettingsError(
+                    f"{name.replace('_', '-')} is {getattr(self, name)}; "
+                    "give a share between 0 and 1, such as 0.05"
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was measured about pool and seeds."""
+
+    score: np.ndarray  # (n,) of the pool; rises with the belief that an item is unknown
+    nearest: np.ndarray  # (n,) the best known class
+    nearest_confidence: np.ndarray  # (n,) its probability, given that the item is known
+    seed_score: np.ndarray  # (m,)
+    seed_label: np.ndarray  # (m,) the true class
+    seed_nearest: np.ndarray  # (m,)
+    seed_weight: np.ndarray  # (m,) how many items of the pool it stands for, relatively
+    p_value: float  # of "nothing in the pool is unknown"
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.seed_label.max()) + 1
+
+    def without_seeds(self, left_out: np.ndarray) -> "Evidence":
+        """The same pool with some of the seeds left out."""
+        names = ("seed_score", "seed_label", "seed_nearest", "seed_weight")
+        return replace(self, **{name: getattr(self, name)[~left_out] for name in names})
+
+    def tails(self) -> Tails:
+        return audit.tails(self.score, self.seed_score, self.seed_weight)
+
+
+class Decision(NamedTuple):
+    """An answer for each item of the pool, and what it is worth."""
+
+    labels: np.ndarray  # (n,) a known class, UNKNOWN or UNSURE
+    unknown_score: np.ndarray  # (n,) from 0 to 1
+    confidence: np.ndarray  # (n,)
+    threshold: float  # unknown above it
+    audit: dict[str, Any]
+
+
+def share_of_unknown(evidence: Evidence) -> Estimate:
+    curve = evidence.tails()
+    return audit.unknown_share(
+        curve, len(evidence.score), audit.effective_number(evidence.seed_weight)
+    )
+
+
+def _likely_share(evidence: Evidence, curve: Tails) -> float:
+    n_seeds = audit.effective_number(evidence.seed_weight)
+    return audit.likely_share(curve, len(evidence.score), n_seeds)
+
+
+def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
+    """The limit the seeds set; above it, if balance is the aim, the best estimated F_out."""
+    limit = audit.conformal_threshold(
+        evidence.seed_score, evidence.seed_weight, settings.false_alarm
+    )
+    if settings.aim == "recall":
+        return limit
+    curve = evidence.tails()
+    allowed = curve.thresholds >= limit
+    if not allowed.any():
+        return limit
+    f_out = _estimated_f_out(evidence, share)
+    return float(max(limit, curve.thresholds[np.where(allowed, f_out, -1).argmax()]))
+
+
+def _estimated_f_out(evidence: Evidence, share: float) -> np.ndarray:
+    n_seeds = audit.effective_number(evidence.seed_weight)
+    return audit.estimated_f_out(evidence.tails(), share, n_seeds)
+
+
+def threshold_for_new(
+    evidence: Evidence, odds: np.ndarray, settings: DecisionSettings
+) -> float | None:
+    """The same operating point on the log-odds of g, (n + m,), which is all that new items have.
+
+    None leaves new items to g's largest output, as the paper does.
+    """
+    if settings.rule == "argmax":
+        return None
+    if evidence.p_value > settings.level:
+        return np.inf
+    n_pool = len(evidence.score)
+    by_odds = replace(evidence, score=odds[:n_pool], seed_score=odds[n_pool:])
+    return choose_threshold(by_odds, share_of_unknown(by_odds).estimate, settings)
+
+
+def estimated_f_out_at(evidence: Evidence, settings: DecisionSettings) -> float:
+    """How good the best allowed threshold on these scores is, by the seeds' own word."""
+    share = share_of_unknown(evidence).estimate
+    threshold = choose_threshold(evidence, share, settings)
+    # Thresholds fall: the last one that is not below.
+    place = int(np.searchsorted(-evidence.tails().thresholds, -threshold, side="right")) - 1
+    return float(_estimated_f_out(evidence, share)[max(0, place)])
+
+
+def _found(evidence: Evidence, threshold: float, share: float) -> float:
+    """The share of the pool that is unknown and above the threshold."""
+    above, alarms = _above(evidence, threshold)
+    return float(np.clip(above - alarms * (1 - share), 0, share))
+
+
+def _above(evidence: Evidence, threshold: float) -> tuple[float, float]:
+    weights = evidence.seed_weight
+    alarms = weights @ (evidence.seed_score > threshold) / weights.sum()
+    return float(np.mean(evidence.score > threshold)), float(alarms)
+
+
+def best_evidence(candidates: Sequence[Evidence], settings: DecisionSettings) -> Evidence:
+    """Of several scores the one whose best allowed threshold the seeds find best."""
+    return max(candidates, key=lambda evidence: estimated_f_out_at(evidence, settings))
+
+
+def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Decision:
+    """Call items unknown, and say how often that is wrong.
+
+    By the rule of the paper the threshold is 0 on the margin of C' over the known classes, and the
+    seeds only watch.
+    """
+    share = share_of_unknown(evidence)
+    nothing = settings.rule == "seeds" and evidence.p_value > settings.level
+    if nothing:
+        share, threshold = Estimate(0.0, 0.0, share.high), np.inf
+    elif settings.rule == "argmax":
+        threshold = 0.0
+    else:
+        threshold = choose_threshold(evidence, share.estimate, settings)
+    known_below = _sure_known_below(evidence, share.high, threshold, settings)
+    labels = np.where(evidence.score > threshold, UNKNOWN, evidence.nearest)
+    if known_below is not None:
+        labels[(evidence.score > known_below) & (evidence.score <= threshold)] = UNSURE
+    everyone = np.concatenate([evidence.score, evidence.seed_score])
+    is_seed = np.arange(len(everyone)) >= len(evidence.score)
+    weights = np.append(np.ones(len(evidence.score)), evidence.seed_weight)
+    p = unknown_probability(everyone, is_seed, weights, share.estimate, seed=seed)[
+        : len(evidence.score)
+    ]
+    confidence = np.where(labels == UNKNOWN, p, (1 - p) * evidence.nearest_confidence)
+    account = {
+        "nothing_unknown": nothing,
+        "threshold": None if nothing else float(squash(np.float64(threshold))),
+        "sure_known_below": None if known_below is None else float(squash(known_below)),
+    }
+    account |= _account(evidence, settings, share, threshold, seed=seed)
+    return Decision(labels, squash(evidence.score), confidence, threshold, account)
+
+
+def _sure_known_below(
+    evidence: Evidence, share: float, threshold: float, settings: DecisionSettings
+) -> float | None:
+    """Below it lie so few of the unknown items that the rest may be called surely known.
+
+    ``share`` is the largest the unknown share may be: caution leaves more items open.
+    """
+    if not settings.unsure or not np.isfinite(threshold) or share == 0:
+        return None
+    curve = evidence.tails()
+    missed = 1 - audit.true_unknowns(curve, share) / share
+    enough = curve.thresholds[missed <= settings.false_alarm]
+    return float(min(threshold, enough.max() if len(enough) else -np.inf))
+
+
+def _account(
+    evidence: Evidence,
+    settings: DecisionSettings,
+    share: Estimate,
+    threshold: float,
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """The audit: every figure from the seeds alone."""
+    n_known = round(len(evidence.score) * (1 - share.estimate))
+    is_named = evidence.seed_nearest == evidence.seed_label
+    # By thresholds chosen without each seed, and by the one that is used: the wider of the two.
+    alarms = [
+        _alarms(evidence, threshold, settings, seed=seed),
+        evidence.seed_score > threshold,
+    ]
+    weights = evidence.seed_weight
+    drawn = _resampled(evidence, seed) if share.estimate else []
+    recall = _recall(evidence, threshold, share, drawn)
+    found = {
+        "seeds": {
+            "number": len(weights),
+            "per_class": _per_class(evidence, lambda rows: int(rows.sum())),
+        },
+        "wanted_false_alarm": settings.false_alarm,
+        "aim": settings.aim,
+        "smallest_false_alarm": audit.smallest_promise(weights),
+        "test": {"p_value": evidence.p_value, "level": settings.level},
+        "unknown_share": share._asdict(),
+        "unknown_recall": recall._asdict() if recall else None,
+        "curve": _operating_curve(evidence, share, drawn),
+        "prior_shift": {
+            "found": bool(np.ptp(weights) > 0),
+            "weights": _per_class(evidence, lambda rows: float(weights[rows].mean())),
+        },
+    }
+    rates = {"false_alarm": alarms, "known_accuracy": [~called & is_named for called in alarms]}
+    for name, hits in rates.items():
+        intervals = [audit.weighted_interval(of_seeds, weights, n_known) for of_seeds in hits]
+        of_class = partial(_interval_of_class, hits, weights, n_known)
+        found[name] = _widest(intervals) | {"per_class": _per_class(evidence, of_class)}
+    return found
+
+
+def _widest(intervals: Sequence[Estimate]) -> dict[str, float]:
+    """The first estimate, with an interval that holds those of all."""
+    low, high = min(i.low for i in intervals), max(i.high for i in intervals)
+    return Estimate(intervals[0].estimate, low, high)._asdict()
+
+
+def _alarms(
+    evidence: Evidence, threshold: float, settings: DecisionSettings, *, seed: int
+) -> np.ndarray:
+    """(m,) whether each seed is called unknown by a threshold that was chosen without it.
+
+    The threshold that looks best is one at which the seeds happen to do well, so the seeds it was
+    chosen by are no fair judges of it.
+    """
+    if settings.rule == "argmax" or not np.isfinite(threshold):
+        return evidence.seed_score > threshold
+    turn = rng(seed, "folds").permutation(len(evidence.seed_score)) % N_FOLDS
+    is_alarm = np.zeros(len(turn), bool)
+    for fold in range(N_FOLDS):
+        others = evidence.without_seeds(turn == fold)
+        if len(others.seed_score):
+            chosen = choose_threshold(others, share_of_unknown(others).estimate, settings)
+            is_alarm[turn == fold] = evidence.seed_score[turn == fold] > chosen
+    return is_alarm
+
+
+def _interval_of_class(
+    hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int, rows: np.ndarray
+) -> dict[str, float]:
+    """A rate among the known items of one class, of whose seeds ``rows`` is the mask."""
+    n_pool, n = round(n_known * float(weights[rows].sum() / weights.sum())), int(rows.sum())
+    return _widest([audit.exact_interval(int(of[rows].sum()), n, n_pool) for of in hits])
+
+
+def _per_class(evidence: Evidence, figure: Callable[[np.ndarray], Any]) -> dict[int, Any]:
+    """A figure of the seeds of each class that has any."""
+    return {int(c): figure(evidence.seed_label == c) for c in np.unique(evidence.seed_label)}
+
+
+def name_classes(account: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """An audit with the names of the classes in place of their numbers."""
+    return {
+        key: {classes[c]: value for c, value in value.items()}
+        if key in ("per_class", "weights")
+        else name_classes(value, classes)
+        if isinstance(value, dict)
+        else value
+        for key, value in account.items()
+    }
+
+
+def _recall(
+    evidence: Evidence, threshold: float, share: Estimate, drawn: Sequence[Tails]
+) -> Estimate | None:
+    """The share of unknown items that is called so; the interval by resampling."""
+    if share.estimate == 0 or not np.isfinite(threshold):
+        return None
+    likely = _likely_share(evidence, evidence.tails())
+    value = _found(evidence, threshold, likely) / likely
+    low, high = np.quantile(
+        [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
+    )
+    # Unknown items that no threshold tells from known ones are in no estimate of their number;
+    # the upper end of the share counts them as missed. There may be fewer of them, too.
+    low = min(float(low), value * likely / share.high)
+    of_fewest = _found(evidence, threshold, share.estimate) / share.estimate
+    return Estimate(value, low, max(value, float(high), of_fewest))
+
+
+def _resampled(evidence: Evidence, seed: int) -> list[Tails]:
+    return audit.bootstrap(
+        evidence.score,
+        evidence.seed_score,
+        evidence.seed_weight,
+        n=N_RESAMPLED,
+        random=rng(seed, "audit"),
+    )
+
+
+def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
+    share = _likely_share(evidence, curve)
+    if share == 0:
+        return 0.0
+    # Thresholds fall: the last one that is not below.
+    place = max(0, int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1)
+    return float(audit.true_unknowns(curve, share)[place] / share)
+
+
+def _operating_curve(
+    evidence: Evidence, share: Estimate, drawn: Sequence[Tails]
+) -> list[dict[str, float]]:
+    """What each false-alarm rate would find."""
+    if share.estimate == 0:
+        return []
+    likely = _likely_share(evidence, evidence.tails())
+    points: list[dict[str, float]] = []
+    for rate in CURVE:
+        if rate < audit.smallest_promise(evidence.seed_weight):
+            continue
+        threshold = audit.conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
+        found = _found(evidence, threshold, likely) / likely
+        if points:  # a lower threshold finds no less, whatever the noise says
+            found = max(found, points[-1]["recall"])
+        low, high = np.quantile(
+            [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
+        )
+        points.append(
+            {
+                "false_alarm": rate,
+                "recall": found,
+                "low": min(found, float(low)),
+                "high": max(found, float(high)),
+                "threshold": float(squash(np.float64(threshold))),
+                "n_unknown": int((evidence.score > threshold).sum()),
+            }
+        )
+    return points

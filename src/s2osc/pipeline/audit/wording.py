@@ -1,0 +1,210 @@
+"""What an audit says, in words a person without statistics can act on.
+
+Plain functions of the audit that ``decide`` made, its classes named.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, floor
+from statistics import median
+from typing import Any
+
+from s2osc.pipeline.audit.decision import name_classes
+
+RARE = 0.01
+"""Rates below it are counted in 1,000 instead of in 100."""
+LEAST_TOLD = 0.001
+"""Shares below it are as good as none."""
+HARDLY_ANY = 1e-9
+SHIFTED = 2.0
+"""A class so many times rarer or more frequent than the middle one is named."""
+MOST_NAMED = 3
+
+
+def tell(account: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """An audit as people and files get it: classes by name, opened by its one sentence."""
+    named = name_classes(dict(account), classes)
+    test = named["test"] | {"verdict": verdict(named)}
+    return {"sentence": sentence(named)} | named | {"test": test}
+
+
+def sentence(audit: Mapping[str, Any]) -> str:
+    """The audit in one sentence.
+
+    >>> alarms = {"estimate": 0.041, "low": 0.02, "high": 0.06}
+    >>> share = {"estimate": 0.4, "low": 0.316, "high": 0.5}
+    >>> sentence({"nothing_unknown": False, "false_alarm": alarms, "unknown_share": share})
+    'About 4 in 100 known items are called unknown (2 to 6); at least 31% of this pool is of no \
+known class.'
+    """
+    if audit["nothing_unknown"]:
+        return _nothing_unknown(audit)
+    alarms = rate_in_words(
+        audit["false_alarm"], "known items", "is called unknown", "are called unknown"
+    )
+    return f"{alarms}; {_share_in_words(audit['unknown_share'])}."
+
+
+def _nothing_unknown(audit: Mapping[str, Any]) -> str:
+    number, most = audit["seeds"]["number"], audit["unknown_share"]["high"]
+    right = audit["known_accuracy"]
+    wrong = {
+        "estimate": 1 - right["estimate"],
+        "low": 1 - right["high"],
+        "high": 1 - right["low"],
+    }
+    told = rate_in_words(wrong, "answers", "names the wrong class", "name the wrong class")
+    # A bound of 0 would say that nothing can be unknown, which no number of items can show.
+    bound = f" (at most {at_most(most)} could be)" if most >= LEAST_TOLD else ""
+    return (
+        f"As far as {_count(number, 'labelled test item')} can tell, nothing in this pool is "
+        f"unknown{bound}; {told[0].lower()}{told[1:]}."
+    )
+
+
+def rate_in_words(figure: Mapping[str, float], items: str, does: str, do: str) -> str:
+    """A rate and its interval as whole items; ``does`` is what one does, ``do`` what several do.
+
+    >>> rate_in_words({"estimate": 0.004, "low": 0.001, "high": 0.009}, "items", "fails", "fail")
+    'About 4 in 1,000 items fail (1 to 9)'
+    >>> rate_in_words({"estimate": 0.012, "low": 0.001, "high": 0.09}, "items", "fails", "fail")
+    'About 1 in 100 items fails (0 to 9)'
+    >>> rate_in_words({"estimate": 0.0, "low": 0.0, "high": 0.0021}, "items", "fails", "fail")
+    'At most 3 in 1,000 items fail'
+    >>> rate_in_words({"estimate": 0.0, "low": 0.0, "high": 0.114}, "items", "fails", "fail")
+    'At most 12 in 100 items fail'
+    """
+    has_any = round(1_000 * figure["estimate"]) > 0
+    base = 1_000 if figure["estimate" if has_any else "high"] < RARE else 100
+    estimate, low, high = (base * figure[end] for end in ("estimate", "low", "high"))
+    if not has_any:
+        most = max(1, ceil(high - 1e-9))  # so few items cannot show that there are none at all
+        return f"At most {most} in {base:,} {items} {does if most == 1 else do}"
+    n = round(estimate)
+    between = f"{min(n, round(low))} to {max(n, round(high))}"
+    return f"About {n} in {base:,} {items} {does if n == 1 else do} ({between})"
+
+
+def _share_in_words(share: Mapping[str, float]) -> str:
+    rest = "of this pool is of no known class"
+    if share["low"] >= LEAST_TOLD:
+        return f"at least {at_least(share['low'])} {rest}"
+    if share["estimate"] > 0:
+        about = f"{100 * share['estimate']:.2g}%"
+        return f"about {about} {rest}, perhaps none and at most {at_most(share['high'])}"
+    return f"at most {at_most(share['high'])} {rest}"
+
+
+def verdict(audit: Mapping[str, Any]) -> str:
+    """What the test says about whether anything in the pool is unknown.
+
+    >>> verdict({"test": {"p_value": 1e-12, "level": 0.01}})
+    'Something in this pool is unknown (p < 1e-9; tested at the 1% level).'
+    >>> verdict({"test": {"p_value": 0.4, "level": 0.01}})
+    'No sign of anything unknown in this pool (p = 0.4; tested at the 1% level).'
+    """
+    p, level = audit["test"]["p_value"], audit["test"]["level"]
+    found = (
+        "Something in this pool is unknown"
+        if p <= level
+        else "No sign of anything unknown in this pool"
+    )
+    told = f"p < {HARDLY_ANY:.0e}".replace("e-0", "e-") if p < HARDLY_ANY else f"p = {p:.2g}"
+    return f"{found} ({told}; tested at the {percent(level)} level)."
+
+
+def cautions(audit: Mapping[str, Any], *, rule: str) -> list[str]:
+    """What limits the figures: too few seeds for the rate that was asked for, a shifted pool."""
+    found = []
+    smallest, wanted = audit["smallest_false_alarm"], audit["wanted_false_alarm"]
+    if rule == "seeds" and not audit["nothing_unknown"] and smallest > wanted:
+        found.append(
+            f"{_count(audit['seeds']['number'], 'seed')} can promise a false-alarm rate of "
+            f"{at_most(smallest)} at best, not {percent(wanted)}: label more items of the known "
+            "classes, or give a higher --false-alarm"
+        )
+    if audit["prior_shift"]["found"]:
+        found.append(_shift_in_words(audit["prior_shift"]["weights"]))
+    return found
+
+
+def _shift_in_words(weights: Mapping[str, float]) -> str:
+    """Which classes are rarer or more frequent in the pool.
+
+    >>> _shift_in_words({"cat": 1.0, "dog": 0.1, "fox": 2.5})
+    'the pool holds fewer items of dog and more of fox than the labelled items suggest: the \
+figures are re-weighted for that, and less certain'
+    """
+    usual = _usual_weight(list(weights.values()))
+    rarer = [name for name, weight in weights.items() if weight <= usual / SHIFTED]
+    more = [name for name, weight in weights.items() if weight >= usual * SHIFTED]
+    parts = [f"fewer items of {_listed(rarer)}"] if rarer else []
+    if more:
+        parts.append(f"more of {_listed(more)}" if rarer else f"more items of {_listed(more)}")
+    everything = "fewer items" if usual >= SHIFTED else "other shares"
+    found = " and ".join(parts) or f"{everything} of the known classes"
+    return (
+        f"the pool holds {found} than the labelled items suggest: "
+        "the figures are re-weighted for that, and less certain"
+    )
+
+
+def _usual_weight(weights: Sequence[float]) -> float:
+    """What a class weighs of which as many come as the labelled items suggest.
+
+    Weights are relative to the middle class, so that is 1. Where most classes stay away, the middle
+    one is such a class: then all weights are large, the least ones are those of classes that are
+    not there, and the usual one is the middle of the others.
+
+    >>> _usual_weight([1.0, 0.1, 2.5]), _usual_weight([25.0, 25.0, 25.0, 1000.0, 1200.0])
+    (1.0, 1100.0)
+    """
+    least, middle = min(weights), median(weights)
+    if middle < SHIFTED or least < middle / SHIFTED:
+        return 1.0
+    there = [weight for weight in weights if weight >= least * SHIFTED]
+    return median(there) if there else middle
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names.
+
+    >>> _listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 others'
+    """
+    n_more = len(names) - MOST_NAMED
+    if n_more > 1:
+        return f"{', '.join(names[:MOST_NAMED])} and {n_more} others"
+    return ", ".join(names)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share in as few digits as tell it.
+
+    >>> percent(0.05), percent(0.0125), percent(0.001)
+    ('5%', '1.25%', '0.1%')
+    """
+    return f"{100 * share:.3g}%"
+
+
+def at_least(share: float) -> str:
+    """A lower bound, rounded down.
+
+    >>> at_least(0.3199), at_least(0.0567)
+    ('31%', '5.6%')
+    """
+    steps = 1 if share >= 0.1 else 10
+    return f"{floor(100 * share * steps + 1e-9) / steps:g}%"
+
+
+def at_most(share: float) -> str:
+    """An upper bound, rounded up.
+
+    >>> at_most(0.3101), at_most(0.0312)
+    ('32%', '3.2%')
+    """
+    steps = 1 if share >= 0.1 else 10
+    return f"{ceil(100 * share * steps - 1e-9) / steps:g}%"

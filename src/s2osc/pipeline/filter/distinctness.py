@@ -1,0 +1,222 @@
+"""Pick the pool items that are clearly unknown, before any student is trained (Eq. 2).
+
+The paper ranks them by w. With seeds in the pool there are more signs: how few known neighbours an
+item has, in several spaces; and the seeds tell how pure the top of a ranking is, hence K.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.pipeline.audit.statistics import Purity
+from s2osc.pipeline.filter.neighbours import (
+    FEW_NEIGHBOURS,
+    MOST_NEIGHBOURS,
+    N_COMPONENTS,
+    Crowd,
+    class_weights,
+    find_neighbours,
+    input_spaces,
+    lack_of_known,
+    principal_components,
+)
+from s2osc.pipeline.filter.score import FEWEST_SEEDS, learn_score, sum_of_ranks
+from s2osc.pipeline.teacher import Sight
+from s2osc.types import Labelled
+
+PAPER_K = 300
+FEWEST_DISTINCT = 10
+
+
+@dataclass(frozen=True)
+class FilterSettings:
+    """How the most distinct items are found, and how many are taken."""
+
+    by: Literal["paper", "seeds"] = "paper"  # rank by w, or by all signs, weighed by the seeds
+    k: int | None = None  # K: items in D_out, of each class in D_in; None: what is pure, or fits
+    purity: float = 0.7  # of D_out, at least, where seeds choose K
+    distance_weight: float = 1.0  # lambda; 0 ranks by entropy alone
+    scale: Literal["paper", "standardised"] = (
+        "paper"  # u and d as they are, or over their deviation
+    )
+
+    def __post_init__(self) -> None:
+        if self.k is not None and self.k < 1:
+            raise SettingsError(f"K is {self.k}; give a number from 1")
+        if not self.distance_weight >= 0:
+            raise SettingsError(
+                f"filtering.distance_weight (lambda) is {self.distance_weight}; give 0 or more"
+            )
+        if self.by not in ("paper", "seeds"):
+            raise SettingsError(f"the filter is {self.by!r}; give 'seeds' or 'paper'")
+        if not 0 < self.purity < 1:
+            raise SettingsError(f"filtering.purity is {self.purity}; give a share between 0 and 1")
+        if self.scale not in ("standardised", "paper"):
+            raise SettingsError(
+                f"filtering.scale is {self.scale!r}; give 'standardised' or 'paper'"
+            )
+
+
+class Units(NamedTuple):
+    """In what units entropy and distance are counted: one of each weighs the same."""
+
+    entropy: float
+    distance: float
+
+
+class Ranking(NamedTuple):
+    """How distinct every item of pool and seeds is, and what that was concluded from."""
+
+    score: np.ndarray  # (n,)
+    signs: np.ndarray  # (n, m) each rises with the belief that an item is unknown
+    class_weights: np.ndarray  # (C,) how many items of the pool a seed stands for, relatively
+
+
+class Partition(NamedTuple):
+    """The pool in two parts: row numbers, sorted."""
+
+    unknown: np.ndarray  # D_out
+    undecided: np.ndarray  # U
+
+
+def units(sight: Sight, settings: FilterSettings) -> Units:
+    """The deviation of entropy and distance over the pool, or 1 and 1 for the paper's formula.
+
+    A squared distance in an embedding may be a hundred times an entropy, which is at most log C:
+    added as they are, the sum is the distance. Constant terms (deviation 0) count as they are.
+    """
+    if settings.scale == "paper":
+        return Units(1.0, 1.0)
+    return Units(float(sight.entropy.std()) or 1.0, float(sight.distance.std()) or 1.0)
+
+
+def distinctness(sight: Sight, unit: Units, settings: FilterSettings) -> np.ndarray:
+    """w = u + lambda d (Eq. 2), each in its unit.
+
+    >>> seen = np.zeros((2, 2))
+    >>> sight = Sight(seen, np.array([0.5, 0.1]), np.array([1.0, 4.0]), seen)
+    >>> distinctness(sight, Units(1, 1), FilterSettings(distance_weight=0.5)).tolist()
+    [1.0, 2.1]
+    """
+    return sight.entropy / unit.entropy + settings.distance_weight * sight.distance / unit.distance
+
+
+def rank_by_signs(
+    together: np.ndarray,
+    sight: Sight,
+    weights: np.ndarray,
+    training: Labelled,
+    seed_labels: np.ndarray,
+    *,
+    seed: int,
+) -> Ranking:
+    """Order pool and seeds by every sign there is, weighed by what tells seeds from the pool.
+
+    ``together`` holds the pool, then the seeds; ``weights`` is w. The signs: w, the entropy of f,
+    and the lack of known neighbours, near and farther, in f's embedding and in the input spaces.
+    """
+    n, n_seeds = len(together), len(seed_labels)
+    of_pool = np.full(n - n_seeds, -1)
+    crowd = Crowd(n - n_seeds, np.concatenate([of_pool, seed_labels, training.labels]), n)
+    spaces = input_spaces(np.concatenate([together, training.inputs]), seed=seed)
+    in_inputs = [
+        find_neighbours(space, n, seed=seed, what="neighbours among the inputs") for space in spaces
+    ]
+    relative = class_weights(in_inputs[-1], crowd, training.n_classes)
+    embedded = principal_components(sight.embeddings, N_COMPONENTS["embedding"], seed=seed)
+    in_embedding = find_neighbours(embedded, n, seed=seed, what="neighbours in f's embedding")
+    known_weight = np.where(crowd.is_known, relative[crowd.labels], 0.0)
+    signs = [weights, sight.entropy]
+    for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
+        signs.append(lack_of_known(in_embedding, known_weight[:n], k))
+        signs += [lack_of_known(near, known_weight, k) for near in in_inputs]
+    columns = np.stack(signs, axis=1)
+    seed_weights = relative[seed_labels]
+    return Ranking(combine(columns, seed_weights, seed=seed), columns, relative)
+
+
+def combine(signs: np.ndarray, seed_weights: np.ndarray, *, seed: int) -> np.ndarray:
+    """One score from the signs of pool and seeds: learnt, or their mean rank with few seeds."""
+    if len(seed_weights) < FEWEST_SEEDS:
+        return sum_of_ranks(signs)
+    n_pool = len(signs) - len(seed_weights)
+    is_seed = np.arange(len(signs)) >= n_pool
+    return learn_score(signs, is_seed, np.append(np.ones(n_pool), seed_weights), seed=seed)
+
+
+def pure_k(purity: Purity, n_most: int, settings: FilterSettings) -> int:
+    """The largest D_out whose purity holds by its lower bound, or else the purest.
+
+    >>> falling = np.array([0.0, 0.5, 0.8, 0.75, 0.6, 0.3])
+    >>> pure_k(Purity(falling, falling), 300, FilterSettings())
+    4
+    """
+    low = purity.low[: max(1, min(n_most, len(purity.low)))]
+    holds = np.flatnonzero(low >= settings.purity)
+    if len(holds):
+        return int(holds[-1]) + 1
+    return max(min(FEWEST_DISTINCT, len(low)), int(low.argmax()) + 1)
+
+
+def affordable_k(settings: FilterSettings, n_pool: int, class_sizes: np.ndarray) -> int:
+    """K as asked for, or as far as pool and classes allow; then a warning says so.
+
+    D_out is never larger than the largest class of D_in, and a K that was not asked for takes at
+    most a quarter of the pool: more would call a small pool unknown as a whole.
+
+    >>> affordable_k(FilterSettings(), 16_000, np.array([4_000, 4_000]))
+    300
+    >>> affordable_k(FilterSettings(), 200, np.array([400, 80]))
+    50
+    """
+    fits = max(1, min(n_pool // 4, int(class_sizes.max())))
+    if settings.k is None:
+        return min(PAPER_K, fits)
+    if settings.k < n_pool and settings.k <= class_sizes.max():
+        return settings.k
+    warnings.warn(
+        f"K = {settings.k} is too large for a pool of {n_pool} items and classes of up to "
+        f"{class_sizes.max()}: K = {fits} is used",
+        S2OSCWarning,
+        stacklevel=2,
+    )
+    return fits
+
+
+def partition_pool(weights: np.ndarray, k: int) -> Partition:
+    """Split the pool: the k most distinct items are unknown, the rest stay undecided.
+
+    >>> partition_pool(np.array([0.1, 0.9, 0.2, 0.3]), 1)
+    Partition(unknown=array([1]), undecided=array([0, 2, 3]))
+    """
+    by_weight = np.argsort(-weights, kind="stable")
+    return Partition(unknown=np.sort(by_weight[:k]), undecided=np.sort(by_weight[k:]))
+
+
+def sample_known(labels: np.ndarray, k: int, random: np.random.Generator) -> np.ndarray:
+    """D_in: k random items of each known class, or all of a smaller one; row numbers, sorted.
+
+    >>> sample_known(np.array([0, 0, 1]), 1, np.random.default_rng(0)).shape
+    (2,)
+    """
+    rows = [np.flatnonzero(labels == c) for c in range(labels.max() + 1)]
+    chosen = [random.choice(of_class, min(k, len(of_class)), replace=False) for of_class in rows]
+    return np.sort(np.concatenate(chosen))
+
+
+def sample_balanced(labels: np.ndarray, k: int, random: np.random.Generator) -> np.ndarray:
+    """D_in of the variant for several unknown classes: k items in all, spread over the classes.
+
+    >>> len(sample_balanced(np.array([0, 0, 0, 1, 1, 1]), 4, np.random.default_rng(0)))
+    4
+    """
+    order = random.permutation(len(labels))
+    # The n-th item of every class comes before the (n+1)-th of any: shares differ by one at most.
+    turn = np.empty(len(labels), int)
+    for c in range(labels.max() + 1):
+        of_class = order[labels[order] == c]
+        turn[of_class] = np.arange(len(of_class))
+    return np.sort(order[np.argsort(turn[order], kind="stable")[:k]])

@@ -1,0 +1,1 @@
+"""The groups of unknown items."""

@@ -1,0 +1,137 @@
+"""The space in which unknown items are compared: what they look like, and what f makes of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from s2osc.pipeline.filter.neighbours import CELLS, gradient_histograms
+from s2osc.seeding import derive, rng
+
+N_AXES = 50  # of the inputs, and as many of f's embedding
+N_FITTED = 2_000  # items the axes are found with, known and unknown each
+IMAGE_SIDE = 32  # larger images are averaged down for the grouping
+LONG = 64  # features from which on a vector is compared by its direction
+
+
+@dataclass(frozen=True, eq=False)
+class GroupingSpace:
+    """Where unknown items are compared: principal axes of the inputs and of f's embedding.
+
+    Images are compared by their gradients, which see shape rather than brightness; long vectors by
+    their direction. f pulled the known classes together, so its embedding is scaled to the spread
+    *within* them: what varies inside a class is no reason to part items.
+    """
+
+    input_mean: np.ndarray  # (D,)
+    input_scale: np.ndarray  # (D,)
+    input_axes: np.ndarray  # (D, a)
+    embedding_mean: np.ndarray  # (d,)
+    embedding_axes: np.ndarray  # (d, b)
+
+    def transform(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
+        """(n, a + b) float32: the features that are grouped."""
+        placed = (embeddings - self.embedding_mean) @ self.embedding_axes
+        return np.concatenate([self.by_looks(inputs), placed.astype(np.float32)], axis=1)
+
+    def by_looks(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, a) float32: the part of the features that needs no f."""
+        parts = [
+            place(describe(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
+            for rows in chunks(len(inputs))
+        ]
+        return np.concatenate(parts).astype(np.float32)
+
+
+def fit_space(
+    known: tuple[np.ndarray, np.ndarray],
+    labels: np.ndarray,
+    unknown: tuple[np.ndarray, np.ndarray],
+    *,
+    seed: int,
+) -> GroupingSpace:
+    """The space for the inputs and embeddings of known items, which have labels, and unknown."""
+    random = rng(seed, "grouping space")
+    k = random.permutation(len(labels))[:N_FITTED]
+    u = random.permutation(len(unknown[0]))[:N_FITTED]
+    raw = np.concatenate([describe(known[0][k]), describe(unknown[0][u])])
+    embeddings = np.concatenate([known[1][k], unknown[1][u]])
+    input_mean, input_scale = raw.mean(0), np.ones(raw.shape[1], np.float32)
+    if known[0].ndim == 2:
+        # Columns of a table come in units of their own; one that does not vary has none.
+        spread = raw.std(0)
+        input_scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
+    inputs = place(raw, input_mean, input_scale)
+    input_axes = _principal_axes(inputs, seed)[1]
+    embedding_mean, embedding_axes = _principal_axes(embeddings, seed)
+    placed = (embeddings[: len(k)] - embedding_mean) @ embedding_axes
+    embedding_axes = embedding_axes @ _within_class_scaling(placed, labels[k])
+    return GroupingSpace(
+        input_mean,
+        input_scale,
+        _unit_spread(inputs[len(k) :] if len(u) > 1 else inputs, input_axes),
+        embedding_mean,
+        _unit_spread(embeddings[len(k) :] if len(u) > 1 else embeddings, embedding_axes),
+    )
+
+
+def describe(inputs: np.ndarray) -> np.ndarray:
+    """Vectors as they are; of images, how strong gradients of each direction are in each part."""
+    if inputs.ndim == 2:
+        return inputs.astype(np.float32)
+    small = shrink(inputs)
+    return np.concatenate([gradient_histograms(small, n_cells) for n_cells in CELLS], axis=1)
+
+
+def place(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Rows around their mean; long vectors at unit length, for their direction is what they say.
+
+    >>> place(np.array([[3.0, 4.0]]), np.zeros(2), np.ones(2)).tolist()
+    [[3.0, 4.0]]
+    """
+    placed = (rows - mean) / scale
+    if rows.shape[1] < LONG:
+        return placed
+    return placed / np.maximum(np.linalg.norm(placed, axis=1, keepdims=True), 1e-12)
+
+
+def shrink(images: np.ndarray) -> np.ndarray:
+    """Images averaged over blocks to at most 32 x 32."""
+    n, height, width = images.shape[:3]
+    down, across = -(-height // IMAGE_SIDE), -(-width // IMAGE_SIDE)
+    n_down, n_across = height // down, width // across
+    cropped = images[:, : n_down * down, : n_across * across]
+    blocks = cropped.reshape(n, n_down, down, n_across, across, *images.shape[3:])
+    return blocks.mean((2, 4), dtype=np.float32)
+
+
+def _principal_axes(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    mean = rows.mean(0)
+    n_axes = min(N_AXES, *rows.shape)
+    start = derive(seed, "principal axes")
+    _, _, axes = randomized_svd(rows - mean, n_axes, random_state=start)
+    return mean, axes.T
+
+
+def _within_class_scaling(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(b, b): turns the (slightly rounded) spread within classes into a ball."""
+    inside = rows - np.stack([rows[labels == c].mean(0) for c in labels])
+    spread = inside.T @ inside / len(rows)
+    size = np.trace(spread) / len(spread)
+    values, axes = np.linalg.eigh(spread + (0.1 * size + 1e-12) * np.eye(len(spread)))
+    return axes / np.sqrt(values)
+
+
+def _unit_spread(rows: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """The axes scaled so that both halves of the space weigh the same for the unknown items."""
+    placed = (rows - rows.mean(0)) @ axes
+    return (axes / max(np.sqrt((placed**2).sum(1).mean()), 1e-12)).astype(np.float32)
+
+
+def chunks(n: int, size: int = 4_096) -> list[slice]:
+    """Rows in parts that fit into memory; one part, of nothing, where there are none.
+
+    >>> chunks(5, 3)
+    [slice(0, 3, None), slice(3, 6, None)]
+    """
+    return [slice(start, start + size) for start in range(0, max(n, 1), size)]

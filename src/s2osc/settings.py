@@ -1,0 +1,98 @@
+"""Hyper-parameters by name: a method's settings as a flat table, and a copy with some changed.
+
+A name is the path of a field, ``student.tau`` or ``teacher.training.epochs``. Values may be text,
+as a command line gives them.
+"""
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any, TypeVar
+
+from s2osc.errors import SettingsError
+
+Settings = TypeVar("Settings")
+
+
+def flatten(settings: Any) -> dict[str, Any]:
+    """Every hyper-parameter by its dotted name."""
+    return {name: value for name, value, _ in _leaves(settings, "")}
+
+
+def change(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """A copy with the named hyper-parameters changed.
+
+    >>> from s2osc.pipeline.filter.distinctness import FilterSettings
+    >>> change(FilterSettings(), {"k": "50", "scale": "paper"}) == FilterSettings(k=50)
+    True
+    """
+    wanted = {name: kind for name, _, kind in _leaves(settings, "")}
+    converted = {}
+    for name, value in changes.items():
+        if name not in wanted:
+            near = get_close_matches(name, wanted, n=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there is {', '.join(wanted)}"
+            raise SettingsError(f"there is no setting {name!r}; {hint}")
+        converted[name] = convert(name, value, wanted[name])
+    return _replaced(settings, converted, "")
+
+
+def convert(name: str, value: Any, kind: Any) -> Any:
+    """``value``, text or not, as the type a setting is declared with.
+
+    >>> convert("widths", "16,32", tuple[int, ...]), convert("k", "5", int | None)
+    ((16, 32), 5)
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value is None or (type(None) in arguments and str(value).lower() in ("none", "auto")):
+            return None
+        return convert(name, value, next(a for a in arguments if a is not type(None)))
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise SettingsError(f"{name} is {value!r}; give one of {', '.join(arguments)}")
+        return value
+    if origin is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            raise SettingsError(f"{name} is {value!r}; give numbers, such as 32,64")
+        return tuple(convert(name, part, arguments[0]) for part in parts)
+    return _convert_number(name, value, kind)
+
+
+def _convert_number(name: str, value: Any, kind: type) -> Any:
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[str(value).lower()]
+        number = float(value)
+        if not isfinite(number) or (kind is int and number != int(number)):
+            raise ValueError
+        return kind(number)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise SettingsError(f"{name} is {value!r}; give {wanted}") from None
+
+
+def _leaves(settings: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    """(dotted name, value, declared type) of every field that is not itself settings."""
+    kinds = typing.get_type_hints(type(settings))
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            yield from _leaves(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, value, kinds[field.name]
+
+
+def _replaced(settings: Any, values: Mapping[str, Any], prefix: str) -> Any:
+    """All at once, so that settings that depend on each other can change together."""
+    new = {}
+    for field in fields(settings):
+        name, value = prefix + field.name, getattr(settings, field.name)
+        new[field.name] = (
+            _replaced(value, values, f"{name}.") if is_dataclass(value) else values.get(name, value)
+        )
+    return replace(settings, **new)

@@ -1,0 +1,248 @@
+"""Deciding anew: the answer follows, nothing is trained, and no half of it is ever seen."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from files import NEW_CLASS, easy_images, known_labels, npz, pool_labels, snapshot, text, truncated
+from s2osc.app import decide as module
+from s2osc.app.decide import redecide
+from s2osc.cli.main import main
+from s2osc.errors import DataError
+
+REWRITTEN = {
+    *("predictions.csv", "predictions.parquet", "summary.json", "report.html"),
+    "model/model.json",
+}
+
+
+@pytest.fixture
+def out(finished, tmp_path) -> Path:
+    """A copy of finished results, to be decided anew."""
+    return shutil.copytree(finished / "out", tmp_path / "out")
+
+
+def labels_in(out: Path) -> list[str]:
+    return pq.read_table(out / "predictions.parquet")["label"].to_pylist()
+
+
+def summary_in(out: Path) -> dict:
+    return json.loads((out / "summary.json").read_text(encoding="utf-8"))
+
+
+def make_harder(out: Path) -> None:
+    """Scores by which unknown items can be told from known ones only so far."""
+    table = pq.read_table(out / "scores.parquet")
+    is_new = np.array(pool_labels(20)) == NEW_CLASS
+    score = np.random.default_rng(0).normal(size=len(is_new)) + 2.5 * is_new
+    place = table.column_names.index("score")
+    pq.write_table(table.set_column(place, "score", [score]), out / "scores.parquet")
+    seeds = pq.read_table(out / "seeds.parquet")
+    place, score = seeds.column_names.index("score"), np.random.default_rng(1).normal(size=40)
+    pq.write_table(seeds.set_column(place, "score", [score]), out / "seeds.parquet")
+
+
+def changed(before: dict, after: dict) -> set[str]:
+    assert before.keys() == after.keys()
+    return {name for name in before if before[name] != after[name]}
+
+
+# The answer
+
+
+def test_nothing_changed_gives_every_byte_back(out):
+    before = snapshot(out)
+    redecide(out, {})
+    # The page of a run is written before it is known how long that took.
+    assert changed(before, snapshot(out)) <= {"report.html"}
+    again = snapshot(out)
+    redecide(out, {})
+    assert snapshot(out) == again
+
+
+def test_another_rate_and_back_gives_the_first_answer_back(out):
+    before = snapshot(out)
+    redecide(out, {"false_alarm": "0.3", "aim": "recall"})
+    assert changed(before, snapshot(out)) == REWRITTEN
+    redecide(out, {"false_alarm": "0.05", "aim": "balance"})
+    assert changed(before, snapshot(out)) <= {"report.html"}
+
+
+def test_more_false_alarms_allowed_call_more_items_unknown(out):
+    counts = []
+    for rate in (0.03, 0.1, 0.3):
+        summary = redecide(out, {"false_alarm": rate, "aim": "recall"})
+        counts.append(summary["counts"]["unknown"])
+        assert labels_in(out).count("unknown") == counts[-1]
+        assert summary["audit"]["wanted_false_alarm"] == rate
+        assert summary["audit"]["false_alarm"]["estimate"] <= rate
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+
+
+def test_summary_page_and_tables_tell_the_same(out):
+    summary = redecide(out, {"false_alarm": 0.3, "aim": "recall"})
+    assert summary == summary_in(out)
+    labels, truth = labels_in(out), pool_labels(20)
+    right = [
+        given == (true if true in ("left", "top") else "unknown")
+        for given, true in zip(labels, truth, strict=True)
+    ]
+    assert summary["metrics"]["accuracy"] == pytest.approx(np.mean(right), abs=1e-5)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert summary["audit"]["sentence"] in page
+    assert f"{summary['counts']['unknown']} of 60" in page
+    groups = pq.read_table(out / "predictions.parquet")["group"].to_pylist()
+    assert [group is not None for group in groups] == [label == "unknown" for label in labels]
+
+
+def test_what_was_not_decided_is_kept(out):
+    before = summary_in(out)
+    after = redecide(out, {"false_alarm": 0.3, "aim": "recall"})
+    decided = {"audit", "counts", "metrics", "settings", "warnings"}
+    assert {name for name in before if before[name] != after[name]} <= decided
+    told, were = after["settings"], before["settings"]
+    assert {name for name in told if told[name] != were[name]} == {
+        "decision.false_alarm",
+        "decision.aim",
+    }
+    for name in ("purity", "groups", "test"):
+        assert after["audit"][name] == before["audit"][name]
+
+
+def test_items_can_be_left_unsure_and_be_decided_again(out):
+    make_harder(out)
+    redecide(out, {})
+    first = labels_in(out)
+    redecide(out, {"false_alarm": 0.03, "unsure": True})
+    n_unsure = labels_in(out).count("unsure")
+    assert summary_in(out)["counts"]["unsure"] == n_unsure > 0
+    rows = pq.read_table(out / "predictions.parquet").to_pylist()
+    assert all(row["nearest"] in ("left", "top") for row in rows)
+    redecide(out, {"false_alarm": 0.05, "unsure": False})
+    assert labels_in(out) == first
+
+
+def test_warnings_about_the_rate_come_and_go_with_it(out):
+    assert redecide(out, {"false_alarm": 0.001})["warnings"] == [
+        "40 seeds can promise a false-alarm rate of 2.5% at best, not 0.1%: label more items of "
+        "the known classes, or give a higher --false-alarm"
+    ]
+    assert redecide(out, {"false_alarm": 0.05})["warnings"] == []
+
+
+def test_the_model_follows(finished, out, tmp_path):
+    words = [f"--model={out / 'model'}", f"--items={finished / 'pool.npz'}"]
+    counts = []
+    for rate in (0.03, 0.5):
+        redecide(out, {"false_alarm": rate, "aim": "recall"})
+        table = tmp_path / f"{rate}.parquet"
+        assert main(["predict", *words, f"--out={table}"]) == 0
+        counts.append(pq.read_table(table)["label"].to_pylist().count("unknown"))
+    assert counts[0] < counts[1]
+
+
+def test_pictures_of_images_are_shown_again(tmp_path, quick):
+    known, pool = known_labels(60), pool_labels(20)
+    npz(tmp_path / "known.npz", x=easy_images(known, seed=0), y=known)
+    npz(tmp_path / "pool.npz", x=easy_images(pool, seed=1), y=pool)
+    sources = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
+    out = tmp_path / "out"
+    assert main(["classify", *sources, f"--out={out}", *quick]) == 0
+    redecide(out, {"false_alarm": 0.4, "aim": "recall"})
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count('src="data:image/webp;base64,') >= 24
+
+
+def test_a_pool_in_which_nothing_is_unknown_stays_so(tmp_path, quick):
+    known, pool = known_labels(60), known_labels(30)
+    for name, labels, seed in (("known", known, 0), ("pool", pool, 1)):
+        npz(tmp_path / f"{name}.npz", x=easy_images(labels, seed=seed), y=labels)
+    sources = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
+    out = tmp_path / "out"
+    assert main(["classify", *sources, f"--out={out}", *quick]) == 0
+    before = snapshot(out)
+    summary = redecide(out, {"false_alarm": 0.4, "aim": "recall"})
+    assert summary["audit"]["nothing_unknown"]
+    assert "model/model.json" not in changed(before, snapshot(out))
+
+
+def test_seeds_decide_where_the_largest_output_did_once_a_rate_is_asked_for(
+    finished, tmp_path, quick
+):
+    sources = [f"--{name}={finished / name}.npz" for name in ("known", "pool")]
+    words = [*sources, *quick, "--preset=plain", "--seeds=0.2", f"--out={tmp_path / 'out'}"]
+    assert main(["classify", *words]) == 0
+    first = labels_in(tmp_path / "out")
+    redecide(tmp_path / "out", {})
+    assert labels_in(tmp_path / "out") == first
+    assert json.loads((tmp_path / "out/model/model.json").read_text())["threshold"] is None
+    summary = redecide(tmp_path / "out", {"false_alarm": 0.1})
+    assert summary["settings"]["decision.rule"] == "seeds"
+    assert json.loads((tmp_path / "out/model/model.json").read_text())["threshold"] is not None
+
+
+# The command
+
+
+def test_the_command_prints_what_classify_does(out, capsys):
+    assert main(["decide", f"--out={out}", "--false-alarm=0.3", "--aim=recall"]) == 0
+    printed, errors = capsys.readouterr()
+    audit = summary_in(out)["audit"]
+    assert errors == ""
+    assert printed.splitlines()[:2] == [audit["sentence"], audit["test"]["verdict"]]
+    assert "60 items in the pool" in printed
+    assert f"In {out}:" in printed
+
+
+def test_deciding_anew_loads_no_torch(out):
+    script = (
+        "import sys; from s2osc.cli.main import main\n"
+        f"assert main(['decide', '--out={out}', '--false-alarm=0.1']) == 0\n"
+        "print({'torch', 'openTSNE'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+# Whole or not at all
+
+
+@pytest.mark.parametrize("step", ["write_tables", "write_report", "write_summary", "decide"])
+def test_an_interruption_keeps_the_earlier_answer(out, monkeypatch, step):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    before = snapshot(out)
+    monkeypatch.setattr(module, step, interrupt)
+    assert main(["decide", f"--out={out}", "--false-alarm=0.3"]) == 130
+    assert snapshot(out) == before
+
+
+def test_foreign_files_are_left_alone(out):
+    text(out / "notes.txt", "mine")
+    text(out / "model" / "card.md", "mine")
+    redecide(out, {"false_alarm": 0.3})
+    assert (out / "notes.txt").read_text() == (out / "model" / "card.md").read_text() == "mine\n"
+
+
+NEEDED = ("summary.json", "scores.parquet", "seeds.parquet", "report.safetensors")
+
+
+@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("damage", [Path.unlink, truncated, lambda path: path.write_text("{}")])
+def test_damaged_results_are_refused_and_left_as_they_are(out, name, damage):
+    damage(out / name)
+    before = snapshot(out)
+    with pytest.raises(DataError) as refused:
+        redecide(out, {"false_alarm": 0.3})
+    assert "\n" not in str(refused.value)
+    assert snapshot(out) == before

@@ -1,0 +1,157 @@
+"""Photos go through a pretrained network, the same one and in the same way each time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from files import npy, npz
+from s2osc.app import classify as jobs
+from s2osc.app import extract as photos
+from s2osc.app.classify import Run, classify_files, predict_files
+from s2osc.app.extract import eye_of, make_eye
+from s2osc.data.images import InputShape
+from s2osc.errors import ModelError
+from s2osc.nets.backbones import Backbone
+from s2osc.pipeline.storage import load_model
+
+KINDS = ("left", "top", "corner")
+STEPS = {
+    f"{role}.{name}": value
+    for role in ("teacher", "student")
+    for name, value in {
+        "training.epochs": 1,
+        "training.min_steps": 40,
+        "network.hidden": (16,),
+        "network.widths": (8, 8, 8),
+    }.items()
+}
+
+
+def tiny_backbone(
+    name: str = "efficientnet-lite0", device: str = "cpu", **given: object
+) -> Backbone:
+    """The means of a 4 x 4 grid: what a network this cheap can see of a picture."""
+
+    def see(batch: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.adaptive_avg_pool2d(batch, 4).flatten(1)
+
+    side = given.get("side") or 128
+    return Backbone(name, "v1", side, 48, (127.0,) * 3, (64.0,) * 3, see, device)
+
+
+@pytest.fixture(autouse=True)
+def backbone(monkeypatch, tmp_path):
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    for module in (jobs, photos):
+        monkeypatch.setattr(module, "load_backbone", tiny_backbone)
+    monkeypatch.setattr(jobs, "is_installed", lambda: True)
+
+
+def pictures(labels: list[str], side: int, seed: int) -> np.ndarray:
+    images = np.random.default_rng(seed).integers(0, 60, (len(labels), side, side, 3), np.uint8)
+    third = side // 3
+    for image, label in zip(images, labels, strict=True):
+        if label == "left":
+            image[:, :third] += 180
+        elif label == "top":
+            image[:third] += 180
+        else:
+            image[-third:, -third:] += 180
+    return images
+
+
+def write(folder: Path, side: int) -> tuple[Path, Path]:
+    known, pool = [*KINDS[:2]] * 60, [*KINDS] * 20
+    return (
+        npz(folder / "known.npz", x=pictures(known, side, 0), y=known),
+        npz(folder / "pool.npz", x=pictures(pool, side, 1), y=pool),
+    )
+
+
+def run(preset: str = "auto") -> Run:
+    return Run(preset, STEPS | {"clusters.n_groups": 1}, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("side", "given", "preset", "expected"),
+    [
+        (48, "auto", "auto", ("efficientnet-lite0", "heads")),
+        (40, "auto", "auto", (None, "fast")),
+        (48, "scratch", "auto", (None, "fast")),
+        (48, "auto", "fast", (None, "fast")),
+        (24, "a-network", "auto", ("a-network", "heads")),
+    ],
+)
+def test_large_images_go_through_a_backbone_unless_told_otherwise(
+    tmp_path, side, given, preset, expected
+):
+    finding = classify_files(*write(tmp_path, side), tmp_path / "out", run(preset), backbone=given)
+    assert (finding.summary["backbone"], finding.summary["preset"]) == expected
+    assert ("features" in finding.summary["seconds"]) == (expected[0] is not None)
+    assert finding.summary["metrics"]["accuracy"] > 0.8
+
+
+def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "is_installed", lambda: False)
+    finding = classify_files(*write(tmp_path, 48), tmp_path / "out", run())
+    assert finding.summary["backbone"] is None
+    assert "pip install 's2osc[photos]'" in finding.summary["warnings"][0]
+
+
+def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
+    known, pool = write(tmp_path, 200)
+    out = tmp_path / "out"
+    finding = classify_files(known, pool, out, run())
+    assert finding.summary["shape"] == "180 images of 200x200, brought to 128x128 RGB"
+    told = load_model(out / "model").backbone
+    assert told == {
+        "name": "efficientnet-lite0",
+        "version": "v1",
+        "side": 128,
+        "n_views": 2,
+        "flip": True,
+        "height": 128,
+        "width": 128,
+        "channels": 3,
+    }
+    answer, notes = predict_files(out / "model", pool, tmp_path / "again.parquet")
+    first = pq.read_table(out / "predictions.parquet")["nearest"].to_pylist()
+    assert pq.read_table(tmp_path / "again.parquet")["nearest"].to_pylist() == first
+    assert (len(answer.labels), notes) == (60, [])
+    # Other sizes come to the same one.
+    other = npy(tmp_path / "other.npy", pictures([*KINDS], 90, 2))
+    assert len(predict_files(out / "model", other, tmp_path / "other.csv").answer.labels) == 3
+
+
+def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):
+    eye = make_eye(tiny_backbone(), InputShape("images", 64, 64, 3), flip=True)
+    assert eye.backbone.side == 96
+    newer = replace(tiny_backbone(), version="v2")
+    monkeypatch.setattr(photos, "load_backbone", lambda *_, **__: newer)
+    with pytest.raises(ModelError, match=r"made with weights v1 of .* but those installed are v2"):
+        eye_of(eye.describe(), "cpu")
+
+
+def test_a_model_that_does_not_tell_how_it_saw_is_refused():
+    told = {"name": "efficientnet-lite0", "side": 96, "version": "v1", "n_views": 2}
+    with pytest.raises(ModelError, match="does not tell how its backbone saw images"):
+        eye_of(told, "cpu")
+
+
+@pytest.mark.parametrize(("channels", "expected"), [(1, False), (3, True)])
+def test_colour_photos_are_mirrored_and_grey_ones_are_not(tmp_path, channels, expected):
+    known, pool = [*KINDS[:2]] * 30, [*KINDS] * 10
+    files = [
+        npz(
+            tmp_path / f"{name}.npz",
+            x=pictures(labels, 48, seed)[..., 0] if channels == 1 else pictures(labels, 48, seed),
+            y=labels,
+        )
+        for name, labels, seed in (("known", known, 0), ("pool", pool, 1))
+    ]
+    classify_files(*files, tmp_path / "out", run())
+    assert load_model(tmp_path / "out" / "model").backbone["flip"] == expected

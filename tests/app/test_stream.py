@@ -1,0 +1,572 @@
+"""Streams from files to files: what a window writes, what answers do, and that nothing is half."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from files import easy_images, easy_vectors, known_labels, npz, pool_labels, snapshot, text
+from s2osc.app.classify import Run
+from s2osc.app.decide import redecide
+from s2osc.app.stream import (
+    answer_file,
+    init_files,
+    rename_in,
+    tell_status,
+    undo_last,
+    window_files,
+)
+from s2osc.errors import DataError, OutputError, SettingsError
+from s2osc.stream import store as storing
+from s2osc.stream.answers import read_answers
+from s2osc.stream.open_stream import OpenStream
+from s2osc.stream.store import open_store, read_state
+from s2osc.stream.windows import QuerySettings
+
+ROLES = ("teacher", "student", "update")
+TINY = {
+    **{f"{role}.training.epochs": 1 for role in ROLES},
+    **{f"{role}.training.min_steps": 20 for role in ROLES},
+    **{f"{role}.network.hidden": "16,16" for role in ROLES[:2]},
+    **{f"{role}.network.widths": "8,8,8" for role in ROLES[:2]},
+    "clusters.n_groups": 1,
+}
+RUN = Run(changes=TINY)
+TEN = QuerySettings(10)
+POOL = pool_labels(20)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory) -> Path:
+    """Known items, two windows, a stream before and after the first. To be read only."""
+    folder = tmp_path_factory.mktemp("stream")
+    known = known_labels(60)
+    npz(folder / "known.npz", x=easy_vectors(known, seed=0), y=known)
+    npz(folder / "one.npz", x=easy_vectors(POOL, seed=1), y=POOL)
+    npz(folder / "two.npz", x=easy_vectors(POOL, seed=2))
+    init_files(folder / "known.npz", folder / "begun", RUN)
+    shutil.copytree(folder / "begun", folder / "state")
+    window_files(folder / "state", folder / "one.npz", folder / "results", TEN)
+    return folder
+
+
+@pytest.fixture
+def work(begun, tmp_path) -> Path:
+    """The same, to be worked on."""
+    return Path(shutil.copytree(begun, tmp_path / "work"))
+
+
+def queries(folder: Path) -> list[dict[str, str]]:
+    with (folder / "queries.csv").open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def summary(folder: Path) -> dict:
+    return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+
+
+def answers(path: Path, **labels: str) -> Path:
+    rows = [f"{name.replace('_', ' ').removeprefix('i')},{label}" for name, label in labels.items()]
+    return text(path, "item,label", *rows)
+
+
+# Beginning
+
+
+def test_a_stream_remembers_its_settings_seed_and_where_its_items_came_from(begun):
+    state = read_state(begun / "begun")
+    assert state.class_names == ("left", "top")
+    assert [(known.since, known.n_labels) for known in state.classes] == [(0, 60), (0, 60)]
+    assert state.learner.method.teacher.training.min_steps == 20
+    assert state.learner.update.training.min_steps == 20
+    assert state.learner.memory.size == 2_000
+    assert state.facts == {
+        "preset": "heads",
+        "shape": "120 vectors of 8 columns",
+        "backbone": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "memory", "message"),
+    [
+        ({"update.distilation": 1}, 100, "there is no setting 'update.distilation'; did you mean"),
+        ({"student.tua": 1}, 100, "there is no setting 'student.tua'"),
+        ({}, 2, "memory.size is 2; give a number from 4"),
+    ],
+)
+def test_settings_are_refused_before_anything_is_read(tmp_path, changes, memory, message):
+    with pytest.raises(SettingsError, match=message):
+        init_files(tmp_path / "none", tmp_path / "state", Run(changes=changes), memory=memory)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stream_is_never_begun_over_another(begun):
+    before = snapshot(begun)
+    with pytest.raises(OutputError, match="holds a stream already; give another folder"):
+        init_files(begun / "known.npz", begun / "begun", RUN)
+    assert snapshot(begun) == before
+
+
+# Windows
+
+
+def test_a_window_writes_what_classify_writes_and_the_questions(begun):
+    names = {path.name for path in (begun / "results").iterdir()}
+    assert names == {
+        *("predictions.csv", "predictions.parquet", "summary.json", "report.html", "model"),
+        *("scores.parquet", "seeds.parquet", "report.safetensors", "queries.csv"),
+    }
+    told = summary(begun / "results")
+    assert told["items"] == {"known": 120, "pool": 60, "skipped": 0}
+    assert told["metrics"]["accuracy"] > 0.9
+    assert told["shape"] == "60 vectors of 8 columns"
+    assert (told["title"], told["preset"]) == ("Window 1", "heads")
+    assert told["settings"]["memory.size"] == 2_000
+    labels = pq.read_table(begun / "results" / "predictions.parquet")["label"].to_pylist()
+    assert labels.count("unknown") == told["counts"]["unknown"]
+
+
+def test_another_operating_point_leaves_the_questions_on_the_page(work):
+    before = (work / "results" / "report.html").read_text(encoding="utf-8")
+    redecide(work / "results", {"false_alarm": 0.2})
+    after = (work / "results" / "report.html").read_text(encoding="utf-8")
+    assert after != before
+    for page in (before, after):
+        assert all(reason in page for reason in ('id="questions"', "typical of group 0"))
+
+
+def test_questions_are_groups_first_then_items_without_labels(begun):
+    rows = queries(begun / "results")
+    n = summary(begun / "results")["counts"]["unknown"]
+    assert rows[0] == {
+        "item": "group 0",
+        "label": "",
+        "suggested": "",
+        "group": "0",
+        "why": f"names all {n} items of the group that have no label of their own",
+        "window": "1",
+        "mark": f"v2-{read_state(begun / 'state').history[0]['answer']}",
+    }
+    assert len(rows) == 11
+    predicted = pq.read_table(begun / "results" / "predictions.parquet").to_pylist()
+    by_name = {row["item"]: row for row in predicted}
+    for row in rows[1:]:
+        found = by_name[row["item"]]
+        is_unknown = found["label"] == "unknown"
+        assert row["suggested"] == ("" if is_unknown else found["label"])
+        assert row["group"] == ("0" if is_unknown else "")
+        assert row["why"] in ("typical of group 0", "one of group 0", "between known and unknown")
+        assert row["label"] == ""
+
+
+def test_the_same_window_of_the_same_stream_gives_the_same_files(begun, work):
+    window_files(work / "begun", work / "one.npz", work / "again", TEN)
+    for name in ("predictions.csv", "queries.csv", "model/weights.safetensors"):
+        assert (work / "again" / name).read_bytes() == (begun / "results" / name).read_bytes()
+
+
+def test_results_name_window_and_version_as_the_history_does(begun):
+    told = summary(begun / "results")["stream"]
+    (entry,) = read_state(begun / "state").history
+    assert (told["window"], told["version"], told["asked"]) == (1, 2, 10)
+    assert told["answer"] == entry["answer"]
+    assert entry["version"] == tell_status(begun / "state")["version"] == 2
+
+
+def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch):
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storing.Store, "confirm", killed)
+    before = snapshot(work / "state")
+    with pytest.raises(KeyboardInterrupt):
+        window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    monkeypatch.undo()
+    assert snapshot(work / "state") == before
+    lost = summary(work / "lost")["stream"]
+    window_files(work / "state", work / "one.npz", work / "next", TEN)
+    entries = [(e["version"], e["answer"]) for e in read_state(work / "state").history]
+    assert (lost["version"], lost["answer"]) not in entries
+    kept = summary(work / "next")["stream"]
+    assert (kept["version"], kept["answer"]) in entries
+
+
+def test_results_that_were_never_confirmed_give_way_to_the_same_command(work, monkeypatch):
+    lost = lose(work, monkeypatch)
+    found = window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    assert found.summary["stream"]["answer"] == lost["stream"]["answer"]
+    assert tell_status(work / "state")["questions"]["window"] == 2
+    # They are confirmed now.
+    with pytest.raises(OutputError, match="holds results already"):
+        window_files(work / "state", work / "one.npz", work / "lost", TEN)
+
+
+def test_a_self_taught_window_that_was_never_confirmed_can_be_fed_again(work, monkeypatch):
+    lose(work, monkeypatch, self_taught=True)
+    assert queries(work / "lost")[0]["label"] == "new 1"
+    window_files(work / "state", work / "two.npz", work / "lost", TEN, self_taught=True)
+    assert read_state(work / "state").class_names == ("left", "top", "new 1")
+
+
+def test_labels_for_a_window_that_was_never_confirmed_are_kept_and_serve_later(work, monkeypatch):
+    lose(work, monkeypatch)
+    path = work / "lost" / "queries.csv"
+    label_group(path, "corner")
+    with pytest.raises(
+        DataError, match=r"window 2, which was never confirmed: .* feed that window"
+    ):
+        answer_file(work / "state", path)
+    with pytest.raises(OutputError, match="holds labels for a window that was never confirmed"):
+        window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    path.rename(work / "mine.csv")
+    window_files(work / "state", work / "two.npz", work / "lost", TEN)
+    assert answer_file(work / "state", work / "mine.csv").new_classes == ("corner",)
+
+
+def test_results_of_a_copy_of_the_stream_do_not_give_way(work):
+    shutil.copytree(work / "state", work / "copy")
+    window_files(work / "copy", work / "two.npz", work / "next", TEN)
+    with pytest.raises(OutputError, match="holds results already"):
+        window_files(work / "state", work / "two.npz", work / "next", TEN)
+
+
+def lose(work: Path, monkeypatch: pytest.MonkeyPatch, **options: bool) -> dict:
+    """Results of a process that is killed before their window is confirmed."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storing.Store, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            window_files(work / "state", work / "two.npz", work / "lost", TEN, **options)
+    return summary(work / "lost")
+
+
+def label_group(path: Path, label: str) -> None:
+    """Write a label into a window's queries.csv."""
+    path.write_text(path.read_text().replace("group 0,,", f"group 0,{label},"))
+
+
+@pytest.mark.parametrize("step", ["write_queries", "staged_results"])
+def test_a_window_that_fails_leaves_stream_and_results_as_they_were(work, monkeypatch, step):
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(f"s2osc.app.stream.{step}", fails)
+    before = snapshot(work)
+    with pytest.raises((OutputError, OSError), match="No space left"):
+        window_files(work / "state", work / "two.npz", work / "next", TEN)
+    assert snapshot(work) == before
+
+
+def test_a_state_that_cannot_be_written_leaves_no_results(work, monkeypatch):
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = snapshot(work)
+    monkeypatch.setattr(storing.os, "fsync", full)
+    with pytest.raises(OutputError, match="the stream is as it was"):
+        window_files(work / "state", work / "two.npz", work / "next", TEN)
+    assert snapshot(work) == before
+
+
+def test_questions_nobody_answered_are_closed_with_a_note(work):
+    found = window_files(work / "state", work / "two.npz", work / "next", TEN)
+    (note,) = [text for text in found.summary["warnings"] if "closed" in text]
+    assert note == "10 of the 10 questions of window 1 had no answer and are closed"
+    path = work / "results" / "queries.csv"
+    path.write_text(path.read_text().replace("group 0,,", "group 0,corner,"))
+    with pytest.raises(DataError, match="answers window 1, but the last one is window 2"):
+        answer_file(work / "state", path)
+
+
+def test_an_operating_point_is_for_one_window_only(work):
+    more = {"false_alarm": "0.2", "aim": "recall", "unsure": True}
+    window_files(work / "begun", work / "one.npz", work / "next", TEN, decision=more)
+    settings = summary(work / "next")["settings"]
+    assert settings["decision.false_alarm"] == 0.2
+    assert settings["decision.aim"] == "recall"
+    decision = read_state(work / "begun").learner.method.decision
+    assert (decision.false_alarm, decision.aim, decision.unsure) == (0.05, "balance", False)
+
+
+def test_results_of_a_window_can_be_decided_anew_and_still_tell_their_window(work):
+    before = summary(work / "results")
+    after = redecide(work / "results", {"false_alarm": 0.3})
+    assert after["stream"] == before["stream"]
+    assert after["settings"]["decision.false_alarm"] == 0.3
+
+
+def test_without_a_budget_nothing_is_asked(work):
+    found = window_files(work / "begun", work / "one.npz", work / "next", QuerySettings(0))
+    assert found.summary["stream"]["asked"] == 0
+    assert queries(work / "next") == []
+    with pytest.raises(DataError, match="no questions are open"):
+        answer_file(work / "begun", answers(work / "a.csv", group_0="corner"))
+
+
+def test_a_self_taught_stream_makes_a_class_of_each_group(work):
+    asking = QuerySettings(4)
+    found = window_files(work / "begun", work / "one.npz", work / "next", asking, self_taught=True)
+    assert found.answered
+    assert found.answered.new_classes == ("new 1",)
+    assert read_state(work / "begun").class_names == ("left", "top", "new 1")
+    assert found.summary["stream"]["new_classes"] == ["new 1"]
+    assert found.summary["items"]["known"] == 120
+    assert queries(work / "next")[0]["label"] == "new 1"
+    assert undo_last(work / "begun") == "window 1"
+    assert read_state(work / "begun").class_names == ("left", "top")
+
+
+def test_a_self_taught_window_asks_nothing_and_leaves_no_question_open(work):
+    found = window_files(work / "begun", work / "one.npz", work / "a", TEN, self_taught=True)
+    assert found.summary["stream"]["asked"] == 0
+    assert found.answered.n_open == 0
+    assert tell_status(work / "begun")["questions"] is None
+    (entry,) = tell_status(work / "begun")["windows"]
+    assert (entry["asked"], entry["answered"], entry["labelled"]) == (0, 0, entry["unknown"])
+    page = (work / "a" / "report.html").read_text(encoding="utf-8")
+    assert 'id="questions"' not in page
+    found = window_files(work / "begun", work / "two.npz", work / "b", TEN, self_taught=True)
+    assert not any("no answer and are closed" in note for note in found.summary["warnings"])
+    assert tell_status(work / "begun")["questions"] is None
+
+
+def test_force_replaces_the_results_of_an_earlier_window(work):
+    with pytest.raises(OutputError, match="holds results already"):
+        window_files(work / "state", work / "two.npz", work / "results", TEN)
+    window_files(work / "state", work / "two.npz", work / "results", TEN, force=True)
+    assert {row["window"] for row in queries(work / "results")} == {"2"}
+
+
+def test_labels_that_lie_where_results_should_go_are_not_written_over(work):
+    (work / "next").mkdir()
+    path = shutil.copy(work / "results" / "queries.csv", work / "next")
+    before = Path(path).read_bytes()
+    with pytest.raises(OutputError, match=r"holds a queries\.csv already; give another folder"):
+        window_files(work / "state", work / "two.npz", work / "next", TEN)
+    assert Path(path).read_bytes() == before
+
+
+def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
+    known, pool = known_labels(20), pool_labels(6)
+    npz(tmp_path / "known.npz", x=easy_images(known, seed=0), y=known)
+    npz(tmp_path / "pool.npz", x=easy_images(pool, seed=1).repeat(2, axis=1).repeat(2, axis=2))
+    init_files(tmp_path / "known.npz", tmp_path / "state", RUN)
+    found = window_files(tmp_path / "state", tmp_path / "pool.npz", tmp_path / "out", TEN)
+    assert found.summary["shape"] == "18 images as 8x8 grey"
+    assert found.summary["preset"] == "fast"
+    assert read_state(tmp_path / "state").asked.inputs.shape[1:] == (8, 8)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    questions = page[page.index('<section id="questions"') : page.index('<section id="galleries"')]
+    asked = [row["item"] for row in queries(tmp_path / "out") if "group" not in row["item"]]
+    assert questions.count('src="data:image') == len(asked)
+    assert [questions.index(f'title="{name}">') for name in asked] == sorted(
+        questions.index(f'title="{name}">') for name in asked
+    )
+
+
+def test_a_stream_saved_in_python_goes_on_with_files(tmp_path, begun):
+    known = known_labels(30)
+    stream = OpenStream(easy_vectors(known, seed=0), known, settings=TINY)
+    stream.save(tmp_path / "state")
+    window_files(tmp_path / "state", begun / "one.npz", tmp_path / "out", TEN)
+    assert OpenStream.load(tmp_path / "state").history[0]["items"] == 60
+
+
+# Answers
+
+
+def test_answers_to_a_window_that_was_undone_are_not_taken_for_those_of_another(work):
+    stale = work / "results" / "queries.csv"
+    label_group(stale, "corner")
+    undo_last(work / "state")
+    with pytest.raises(DataError, match="window 1 as this stream does not have it: it was undone"):
+        answer_file(work / "state", stale)
+    window_files(work / "state", work / "two.npz", work / "next", TEN)
+    before = snapshot(work)
+    with pytest.raises(DataError, match="window 1 as this stream does not have it: it was undone"):
+        answer_file(work / "state", stale)
+    assert snapshot(work) == before
+
+
+def test_answers_hold_when_the_same_window_is_fed_again(work):
+    label_group(work / "results" / "queries.csv", "corner")
+    undo_last(work / "state")
+    window_files(work / "state", work / "one.npz", work / "next", TEN)
+    told = answer_file(work / "state", work / "results" / "queries.csv")
+    assert told.new_classes == ("corner",)
+
+
+def test_a_window_is_read_as_a_table_of_floats_writes_it(work):
+    rows = ["item,label,window", "group 0,corner,1.0", "nobody,,"]
+    said = read_answers(text(work / "a.csv", *rows))
+    assert (said.window, said.mark) == ("1", "")
+    told = answer_file(work / "state", text(work / "a.csv", *rows[:2]))
+    assert told.new_classes == ("corner",)
+
+
+def test_a_group_is_one_answer_and_its_items_are_counted_apart(work):
+    told = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
+    (entry,) = tell_status(work / "state")["windows"]
+    assert (entry["asked"], entry["answered"], entry["labelled"]) == (10, 1, told.n_labels)
+    assert told.n_labels > 1
+
+
+def test_a_class_named_in_the_answers_is_known_in_the_next_window(work):
+    told = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
+    n = summary(work / "results")["counts"]["unknown"]
+    assert (told.n_labels, told.n_ignored, told.new_classes) == (n, 0, ("corner",))
+    assert told.account.n_new_classes == 1
+    window_files(work / "state", work / "two.npz", work / "next", TEN)
+    labels = pq.read_table(work / "next" / "predictions.parquet")["label"].to_pylist()
+    assert np.mean([one == other for one, other in zip(labels, POOL, strict=True)]) > 0.9
+
+
+def test_a_file_without_labels_changes_nothing(work):
+    before = snapshot(work)
+    assert answer_file(work / "state", work / "results" / "queries.csv") is None
+    assert snapshot(work) == before
+
+
+def test_the_same_answers_again_change_nothing(work):
+    path = answers(work / "a.csv", group_0="corner")
+    answer_file(work / "state", path)
+    before = snapshot(work)
+    told = answer_file(work / "state", path)
+    assert (told.n_labels, told.new_classes, told.account) == (0, (), None)
+    assert told.notes == ["there is no new answer: nothing was learnt"]
+    assert snapshot(work) == before
+
+
+def test_undo_takes_the_answers_back_and_questions_are_open_again(work):
+    before = tell_status(work / "state")
+    answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
+    assert undo_last(work / "state") == "answers to window 1"
+    after = tell_status(work / "state")
+    assert after["classes"] == before["classes"]
+    assert (
+        after["questions"]
+        == before["questions"]
+        == {**{"window": 1, "asked": 10, "open": 10, "groups": 1}}
+    )
+
+
+def test_a_renamed_class_is_written_by_its_new_name(work):
+    rename_in(work / "state", "left", "sinister")
+    assert read_state(work / "state").class_names == ("sinister", "top")
+    item = queries(work / "results")[1]["item"]
+    with pytest.raises(DataError, match="the class is called 'sinister'"):
+        answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},Sinister"))
+    with pytest.raises(DataError, match="the class 'left' is called 'sinister' now; write that"):
+        answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},left"))
+    assert undo_last(work / "state") == "'left' renamed 'sinister'"
+    assert rename_in(work / "state", "left", " sinister ") == "sinister"
+
+
+def test_ignored_items_are_counted_apart(work):
+    told = answer_file(work / "state", answers(work / "a.csv", group_0="ignore"))
+    assert told.n_ignored == summary(work / "results")["counts"]["unknown"]
+    assert (told.n_labels, told.new_classes, told.account) == (0, (), None)
+
+
+FORMS = {
+    "plain": "item,label\na,cat\nb,\n",
+    "mark of UTF-8": "\ufeffitem,label\na,cat\nb,\n",
+    "semicolons": "item;label\r\na;cat\r\nb;\r\n",
+    "tabs": "item\tlabel\na\tcat\nb\t\n",
+    "quoted": '"item","label"\n"a","cat"\n"b",""\n',
+    "other columns": "why,label,item,note\nx, cat ,a,1\n,,b,\n",
+    "capitals": "Item , LABEL\na,cat\nb,\n",
+    "empty rows": "item,label\na,cat\n\n,\nb\n",
+    "twice the same": "item,label\na,cat\na,cat\na,\nb,\n",
+}
+
+
+@pytest.mark.parametrize("written", FORMS.values(), ids=FORMS)
+def test_answers_are_read_as_spreadsheets_write_them(tmp_path, written):
+    (tmp_path / "a.csv").write_bytes(written.encode())
+    assert read_answers(tmp_path / "a.csv").labels == {"a": "cat", "b": ""}
+
+
+def test_names_with_commas_quotes_and_lines_come_back(tmp_path):
+    (tmp_path / "a.csv").write_bytes('item,label\n"a, ""b""\nc",Käse\n'.encode())
+    assert read_answers(tmp_path / "a.csv").labels == {'a, "b"\nc': "Käse"}
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (b"", "is empty"),
+        (b"name,label\na,b\n", "has no column `item`; found: name, label; give `item`"),
+        (b"item,class\na,b\n", "has no column `label`"),
+        (b"item,label,label\na,b,c\n", "has more than one column `label`"),
+        (b"item,label\na,cat\na,dog\n", "labels item 'a' both 'cat' and 'dog'; give it one label"),
+        (b"item,label\n,cat\n", "row 2 of .* has the label 'cat' but no item"),
+        (b"item,label,window\na,cat,1\nb,dog,2\n", r"answers several windows \(1, 2\)"),
+        ("item,label\na,Käse\n".encode("cp1252"), "is not UTF-8 text; save it as CSV in UTF-8"),
+        (b'item,label\n"' + b"x" * 200_000, "cannot be read as a CSV file"),
+    ],
+)
+def test_files_that_hold_no_answers_are_refused(tmp_path, written, message):
+    (tmp_path / "a.csv").write_bytes(written)
+    with pytest.raises(DataError, match=message) as raised:
+        read_answers(tmp_path / "a.csv")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_items_named_like_groups_are_refused(work):
+    names = ["group 7", *map(str, range(59))]
+    vectors = easy_vectors(POOL, seed=1)
+    columns = ",".join(f"x{i}" for i in range(8))
+    rows = [f"{name}," + ",".join(map(str, row)) for name, row in zip(names, vectors, strict=True)]
+    pool = text(work / "pool.csv", f"item,{columns}", *rows)
+    with pytest.raises(DataError, match="called 'group 7', as whole groups are; rename it"):
+        window_files(work / "state", pool, work / "next", TEN)
+
+
+# How it stands
+
+
+def test_the_status_tells_classes_windows_questions_and_memory(begun):
+    told = tell_status(begun / "state")
+    assert list(told["classes"]) == ["left", "top"]
+    assert told["classes"]["left"].keys() == {"since", "labels", "n", "estimate", "low", "high"}
+    assert [entry["window"] for entry in told["windows"]] == [1]
+    assert (told["last_change"], told["can_undo"]) == ("window 1", True)
+    memory = told["memory"]
+    assert memory["exemplars"] + memory["seeds"] == 120
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_the_status_is_told_while_another_process_works(begun):
+    with open_store(begun / "state") as store:
+        assert tell_status(begun / "state")["version"] == 2
+        assert store.read().n_windows == 1
+
+
+def test_labels_of_too_few_items_wait_and_are_told(work):
+    item = queries(work / "results")[1]["item"]
+    told = answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},rare"))
+    assert (told.new_classes, told.account) == ((), None)
+    assert tell_status(work / "state")["waiting"] == {"rare": 1}
+
+
+def test_streams_of_other_presets_refuse_an_operating_point_without_seeds(work):
+    with open_store(work / "state") as store:
+        state = store.read()
+        method = state.learner.method
+        plain = replace(method, decision=replace(method.decision, rule="argmax"))
+        learner = replace(state.learner, method=plain)
+        store.write(replace(state, learner=learner, facts={"preset": "plain"}), "a change")
+    with pytest.raises(SettingsError, match="is for decisions by seeds, but the preset plain"):
+        window_files(
+            work / "state", work / "two.npz", work / "next", TEN, decision={"false_alarm": 0.1}
+        )

@@ -1,0 +1,220 @@
+"""The experiments: what they compare is what their names say, and can be run and shown."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.experiments.comparisons import COMPARISONS
+from s2osc.bench.experiments.pools import POOLS, SMALL
+from s2osc.bench.experiments.streams import STREAMS
+from s2osc.bench.methods import METHODS
+from s2osc.bench.records import check_same_settings, read_record, record_path
+from s2osc.bench.runner import prepare
+from s2osc.bench.tasks.pool import judge
+from s2osc.data.datasets import DATASETS, Dataset
+from s2osc.data.splits import split_dataset
+from s2osc.nets.backbones import EFFICIENTNET
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.presets import FAST, HEADS, PLAIN
+from s2osc.settings import flatten
+from s2osc.types import UNKNOWN
+
+OF_POOLS = COMPARISONS | POOLS
+RECORDS = sorted((Path(__file__).parents[2] / "results").glob("*/*.json"))
+
+
+def different(method: S2OSCMethod, other: S2OSCMethod) -> dict[str, object]:
+    """The settings of ``method`` that ``other`` has not."""
+    before = flatten(other)
+    return {key: value for key, value in flatten(method).items() if value != before[key]}
+
+
+@pytest.mark.parametrize("name", OF_POOLS)
+def test_an_experiment_shows_figures_that_runs_have(name, seeded):
+    columns = EXPERIMENTS[name].columns
+    assert columns
+    split, solution = seeded
+    judgement = judge(split, solution, solution.answer, detects_only=False, seed=0)
+    assert set(columns.values()) <= judgement.metrics.keys()
+    assert len(set(columns.values())) == len(columns)
+
+
+def test_comparisons_pools_and_streams_are_all_there_is():
+    assert EXPERIMENTS == COMPARISONS | POOLS | STREAMS
+    assert len(EXPERIMENTS) == len(COMPARISONS) + len(POOLS) + len(STREAMS)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_compares_methods_that_differ_and_have_records_of_their_own(name):
+    methods = EXPERIMENTS[name].methods
+    assert methods
+    assert name not in POOLS or all(isinstance(it, S2OSCMethod) for it in methods.values())
+    assert len(set(methods.values())) == len(methods)
+    files = {chosen.replace(" ", "_") for chosen in methods}
+    assert len(files) == len(methods)
+    assert not any(set(file) & set('/\\:*?"<>|') for file in files)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_is_called_by_the_name_of_a_preset_is_that_preset(name):
+    presets = {"plain": PLAIN, "fast": FAST, "heads": HEADS, "small": SMALL}
+    for chosen, method in EXPERIMENTS[name].methods.items():
+        assert presets.get(chosen, method) == method
+
+
+def sized(n_per_class: int) -> Dataset:
+    images = np.zeros((10 * n_per_class, 1, 1), np.uint8)
+    labels = np.tile(np.arange(10), n_per_class)
+    return Dataset("sized", images, labels, tuple("0123456789"), len(labels), flip=False)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_data_are_large_enough_for_every_partition(name):
+    """Ten classes of 6,300 items at least are in MNIST, of 500 in its bundled part."""
+    experiment = EXPERIMENTS[name]
+    dataset = sized(500 if "mnist5k" in experiment.data else 6_300)
+    for seed in range(max(1, len(experiment.protocol.unknown_shares))):
+        split = split_dataset(dataset, experiment.protocol, seed)
+        assert len(split.known_classes) == 5
+        share = experiment.protocol.draw_unknown_share(seed)
+        if share is not None:
+            assert np.mean(split.truth == UNKNOWN) == pytest.approx(share, abs=0.003)
+
+
+def test_titles_say_what_is_drawn():
+    def drawn(name, seed=0):
+        split = split_dataset(sized(6_300), EXPERIMENTS[name].protocol, seed)
+        return len(split.known) // 5, np.bincount(split.truth + 1, minlength=6).tolist()
+
+    assert drawn("released") == (4_000, [6_000] + [2_000] * 5)
+    assert drawn("none") == (2_000, [0] + [1_500] * 5)
+    assert drawn("rare") == (2_000, [153] + [1_500] * 5)
+    assert drawn("shirt") == drawn("t-shirt") == drawn("five") == (2_000, [4_500] + [1_500] * 5)
+    assert drawn("features") == (1_500, [3_000] + [1_000] * 5)
+    assert drawn("variants") == drawn("improvements") == (2_000, [3_000] + [1_000] * 5)
+    assert drawn("audit", seed=5) == (300, [1_167] + [100] * 5)
+    assert drawn("shift", seed=4) == (300, [160, 0, 100, 20, 20, 20])
+
+
+def test_the_hard_pools_are_of_the_garments_they_name():
+    classes = DATASETS["fashion_mnist"].classes
+    for name, known, unknown in (
+        ("shirt", ["T-shirt/top", "pullover", "coat", "sandal", "sneaker"], ["shirt"]),
+        ("t-shirt", ["pullover", "coat", "shirt", "sneaker", "ankle boot"], ["T-shirt/top"]),
+    ):
+        protocol = EXPERIMENTS[name].protocol
+        assert [classes[c] for c in protocol.known_classes] == known
+        assert [classes[c] for c in protocol.unknown_classes] == unknown
+
+
+def test_shift_is_the_audit_with_other_pools():
+    audit, shift = EXPERIMENTS["audit"], EXPERIMENTS["shift"]
+    assert shift.protocol == replace(audit.protocol, shifted=True)
+    assert (shift.methods, shift.columns, shift.data) == (audit.methods, audit.columns, audit.data)
+
+
+def test_features_are_those_of_the_backbone_for_heads():
+    named = {name for name, experiment in EXPERIMENTS.items() if experiment.backbone}
+    assert named == {"features"}
+    assert EXPERIMENTS["features"].backbone == EFFICIENTNET
+    assert EXPERIMENTS["features"].methods == {"heads": HEADS}
+
+
+def test_small_is_the_fast_preset_with_smaller_networks_and_fewer_steps():
+    keys = different(SMALL, FAST)
+    assert {key.partition(".")[2].partition(".")[0] for key in keys} == {
+        "network",
+        "training",
+        "labelled_batch",
+    }
+    assert max(SMALL.teacher.network.widths) < max(FAST.teacher.network.widths)
+    assert SMALL.student.training.n_steps(500) < FAST.student.training.n_steps(500)
+
+
+# What the rows of comparisons differ in
+
+
+def test_the_variants_differ_from_the_plain_preset_in_what_their_names_say():
+    changed = {
+        name: different(method, PLAIN) for name, method in EXPERIMENTS["variants"].methods.items()
+    }
+    assert changed == {
+        "plain": {},
+        "g answers alone": {"student.vote": False},
+        "gate on D_out as printed": {"student.gate_unknown": True},
+        "labelled items plain": {"student.augment_labelled": False},
+        "f on plain items": {"teacher.augment": 0.0},
+        "w standardised": {"filtering.scale": "standardised"},
+        "w = entropy": {"filtering.distance_weight": 0.0},
+        "g binary": {"student.unknown": "many"},
+        "S2OSC-S": {"student.augmentation": "strong"},
+        "S2OSC-LM": {"student.hard_loss": "triplet"},
+        "S2OSC-FN": {"student.start": "teacher", "student.alpha": 0.0},
+        "S2OSC-U": {"student.lambda_u": 0.0},
+    }
+
+
+def test_the_improvements_lead_from_plain_to_fast_one_step_at_a_time():
+    methods = EXPERIMENTS["improvements"].methods
+    way = [name for name in methods if not name.startswith("fast, ")]
+    steps = [different(methods[name], methods[before]) for before, name in pairwise(way)]
+    assert way[0] == "plain"
+    assert dict(zip(way[1:], steps, strict=True)) == {
+        "seeds watch": {"seeds.share": 0.15},
+        "+ threshold of the seeds": {"decision.rule": "seeds"},
+        "+ filter of the seeds, K auto": {"filtering.by": "seeds"},
+        "+ all known items": {"student.known_items": "all"},
+        "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
+    }
+    assert methods[way[-1]] == FAST
+
+
+def test_ours_without_one_part_lacks_that_part_alone():
+    methods = EXPERIMENTS["improvements"].methods
+    changed = {
+        name: different(method, FAST)
+        for name, method in methods.items()
+        if name.startswith("fast, ")
+    }
+    assert changed == {
+        "fast, filter=paper": {"filtering.by": "paper"},
+        "fast, argmax": {"decision.rule": "argmax"},
+        "fast, without pseudo-labels": {"student.lambda_u": 0.0},
+        "fast, g names the known alone": {"student.vote": False},
+        "fast, g binary": {"student.unknown": "many"},
+        "fast, all the limit allows": {"decision.aim": "recall"},
+    }
+
+
+def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
+    shown = {name for name, experiment in OF_POOLS.items() if experiment.shows_groups}
+    seeded = {"rare", "shirt", "t-shirt", "five", "features", "improvements"}
+    assert shown == COMPARISONS.keys() | seeded
+
+
+# Records that are kept
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_kept_record_is_of_the_settings_its_experiment_has_now(path):
+    record = read_record(path)
+    assert record["experiment"] == path.parent.name
+    data, name, size = record["dataset"], record["method"], record.get("size")
+    partition = record.get("partition", record["seed"])
+    assert path == record_path(path.parents[1], path.parent.name, data, name, size, partition)
+    if "error" in record:
+        return  # it is run again, with whatever settings there are then
+    experiment = EXPERIMENTS[record["experiment"]]
+    method = (METHODS | dict(experiment.methods))[name]
+    source = data.removesuffix("-features").removesuffix("_sample")
+    dataset = replace(sized(1), flip=DATASETS[source].flip)
+    check_same_settings(
+        path,
+        prepare(method, experiment, size, data, dataset),
+        experiment.sized(size)[1],
+        shows_groups=experiment.shows_groups,
+    )

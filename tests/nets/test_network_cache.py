@@ -1,0 +1,186 @@
+"""Kept networks: trained once for the same items, settings and seed, and for no others."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from s2osc.nets import network_cache as kept
+from s2osc.nets.augmentation.augment import AugmentSettings
+from s2osc.nets.network_cache import networks_kept_in, trained_once
+from s2osc.nets.networks import Network
+from s2osc.pipeline import teacher
+from s2osc.pipeline.teacher import train_teacher
+from s2osc.types import Labelled
+from samples import TINY, TINY_NETWORK, make_blobs
+
+SETTINGS = replace(TINY.teacher, training=replace(TINY.teacher.training, min_steps=6))
+KNOWN = Labelled(*make_blobs(20))
+
+
+@pytest.fixture
+def trained(monkeypatch) -> list[int]:
+    """The list grows by the number of steps whenever f is really trained."""
+    steps, train = [], teacher.train
+
+    def counted(*words, n_steps, **options):
+        steps.append(n_steps)
+        return train(*words, n_steps=n_steps, **options)
+
+    monkeypatch.setattr(teacher, "train", counted)
+    return steps
+
+
+def f_of(known=KNOWN, settings=SETTINGS, *, seed=0, augmentation=AugmentSettings()):  # noqa: B008
+    return train_teacher(known, settings, augmentation, seed=seed, device="cpu")
+
+
+def weights(f):
+    return torch.cat([value.flatten().float() for value in f.network.state_dict().values()])
+
+
+def test_nothing_is_kept_unless_somebody_asks_for_it(tmp_path, trained):
+    with networks_kept_in(tmp_path / "kept"):
+        pass
+    f_of(), f_of()
+    assert len(trained) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_network_is_trained_once_and_then_read(tmp_path, trained):
+    alone = f_of()
+    with networks_kept_in(tmp_path / "kept") as first:
+        made = f_of()
+    assert first.seconds_saved == 0
+    with networks_kept_in(tmp_path / "kept") as second:
+        read = f_of()
+    assert len(trained) == 2  # the one that nobody kept, and the one that was
+    for other in (made, read):
+        torch.testing.assert_close(weights(other), weights(alone), rtol=0, atol=0)
+        np.testing.assert_array_equal(other.centres, alone.centres)
+        assert not other.network.training
+    np.testing.assert_array_equal(read.look(KNOWN.inputs).logits, alone.look(KNOWN.inputs).logits)
+    assert second.seconds_saved > 0
+    [file] = (tmp_path / "kept").iterdir()
+    assert file.suffix == ".safetensors"
+
+
+def test_seconds_that_were_saved_add_up(tmp_path, monkeypatch):
+    clock = iter([10.0, 12.5])
+    monkeypatch.setattr(kept.time, "perf_counter", lambda: next(clock))
+    network = Network(TINY_NETWORK, (8,), 3)
+    call = {"items": (np.zeros(3),), "facts": [1]}
+    with networks_kept_in(tmp_path) as folder:
+        trained_once(network, lambda: None, **call)
+        assert folder.seconds_saved == 0
+        for expected in (2.5, 5.0):
+            trained_once(network, lambda: pytest.fail("trained again"), **call)
+            assert folder.seconds_saved == expected
+
+
+def test_another_seed_other_items_or_other_settings_train_anew(tmp_path, trained):
+    vectors, labels = KNOWN.inputs.copy(), KNOWN.labels.copy()
+    vectors[7, 3] += 1e-3
+    labels[0] = 1
+    steps = replace(SETTINGS, training=replace(SETTINGS.training, min_steps=7))
+    others = [
+        {"seed": 1},
+        {"known": Labelled(vectors, KNOWN.labels)},
+        {"known": Labelled(KNOWN.inputs, labels)},
+        {"known": Labelled(KNOWN.inputs[::-1], KNOWN.labels[::-1])},
+        {"known": Labelled(KNOWN.inputs[1:], KNOWN.labels[1:])},
+        {"settings": steps},
+        {"settings": replace(SETTINGS, augment=0.25)},
+        {"settings": replace(SETTINGS, network=replace(TINY_NETWORK, hidden=(16, 8)))},
+        {"augmentation": AugmentSettings(flip=True)},
+    ]
+    with networks_kept_in(tmp_path) as folder:
+        for number, other in enumerate([{}, *others], start=1):
+            f_of(**other)
+            assert len(trained) == number, other
+        assert folder.seconds_saved == 0
+        for other in [{}, *others]:
+            f_of(**other)
+    assert len(trained) == 1 + len(others) == len(list(tmp_path.iterdir()))
+
+
+def test_another_number_of_classes_trains_anew(tmp_path):
+    made = []
+    with networks_kept_in(tmp_path):
+        for n_classes in (3, 4, 3):
+            network = Network(TINY_NETWORK, (8,), n_classes)
+            note = lambda n=n_classes: made.append(n)  # noqa: E731
+            trained_once(network, note, items=(np.zeros(2),), facts=[])
+    assert made == [3, 4]
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def fill_with_noise(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(0).bytes(2_000))
+
+
+def forget_seconds(path: Path) -> None:
+    save_file(load_file(path), path)
+
+
+def write_no_number(path: Path) -> None:
+    save_file(load_file(path), path, metadata={"seconds": "long"})
+
+
+def scramble_all_but_one(path: Path) -> None:
+    """Weights of another network, one of which is missing."""
+    tensors = {name: torch.zeros_like(tensor) for name, tensor in load_file(path).items()}
+    tensors.popitem()
+    save_file(tensors, path, metadata={"seconds": "3"})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [truncate, empty, fill_with_noise, forget_seconds, write_no_number, scramble_all_but_one],
+    ids=lambda damage: damage.__name__,
+)
+def test_a_damaged_file_is_replaced_by_training_again(tmp_path, trained, damage):
+    with networks_kept_in(tmp_path):
+        whole = f_of()
+        [path] = tmp_path.iterdir()
+        good = load_file(path)
+        damage(path)
+        again = f_of()
+        assert len(trained) == 2
+        torch.testing.assert_close(weights(again), weights(whole), rtol=0, atol=0)
+        assert load_file(path).keys() == good.keys()
+        f_of()
+    assert len(trained) == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_training_that_was_stopped_keeps_nothing(tmp_path):
+    def stopped():
+        raise KeyboardInterrupt
+
+    network = Network(TINY_NETWORK, (8,), 3)
+    with pytest.raises(KeyboardInterrupt), networks_kept_in(tmp_path):
+        trained_once(network, stopped, items=(), facts=[])
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_within_another_is_kept_where_the_inner_one_says(tmp_path):
+    network = Network(TINY_NETWORK, (8,), 3)
+    call = {"items": (), "facts": []}
+    with networks_kept_in(tmp_path / "outer"):
+        with networks_kept_in(tmp_path / "inner"):
+            trained_once(network, lambda: None, **call)
+        assert not (tmp_path / "outer").exists()
+        trained_once(network, lambda: None, **call)
+    assert len(list((tmp_path / "outer").iterdir())) == 1
+    assert len(list((tmp_path / "inner").iterdir())) == 1

@@ -1,0 +1,77 @@
+"""Which labelled items are held back, and how many."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s2osc.errors import SettingsError
+from s2osc.pipeline.audit.calibration import SeedSettings, hold_back, n_seeds
+
+label_arrays = st.lists(st.integers(0, 3), min_size=0, max_size=80).map(
+    lambda labels: np.array([0, 0, 1, 1, 2, 2, 3, 3, *labels])
+)
+shares = st.floats(0.01, 0.5)
+
+
+def held(labels, share, seed=0):
+    return hold_back(labels, SeedSettings(share), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(
+    ("class_sizes", "expected"),
+    [
+        ((1_000, 1_000), (150, 150)),  # the share
+        ((9_000, 1_000), (300, 150)),  # at most 300
+        ((90, 90), (30, 30)),  # 60 in all, of each class up to a third
+        ((45, 90, 900), (15, 20, 135)),
+        ((5, 4, 3, 2), (1, 1, 1, 0)),
+    ],
+)
+def test_the_number_of_seeds_is_the_share_or_what_is_enough(class_sizes, expected):
+    assert n_seeds(np.array(class_sizes), SeedSettings(0.15)).tolist() == list(expected)
+
+
+def test_the_most_of_a_class_can_be_changed():
+    assert n_seeds(np.array([1_000, 50]), SeedSettings(0.2, per_class=40)).tolist() == [40, 16]
+
+
+@given(label_arrays)
+def test_without_a_share_nothing_is_held_back(labels):
+    assert held(labels, 0.0).tolist() == []
+
+
+@given(label_arrays, shares, st.integers(0, 99))
+def test_every_class_keeps_at_least_half_of_its_items(labels, share, seed):
+    rows = held(labels, share, seed)
+    assert (np.diff(rows) > 0).all()
+    kept = np.delete(labels, rows)
+    assert (2 * np.bincount(kept, minlength=4) >= np.bincount(labels)).all()
+    np.testing.assert_array_equal(
+        np.bincount(labels[rows], minlength=4), n_seeds(np.bincount(labels), SeedSettings(share))
+    )
+
+
+def test_seeds_are_drawn_at_random_and_the_same_for_the_same_seed():
+    labels = np.repeat([0, 1], 50)
+    first, again, other = (held(labels, 0.2, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    often = np.bincount(np.concatenate([held(labels, 0.2, s) for s in range(300)]), minlength=100)
+    # 16 of 50 each time: 96 times in 300, give or take four deviations
+    assert often.min() > 63
+    assert often.max() < 129
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"share": -0.1}, "seeds.share is -0.1; give a share from 0 to 0.5"),
+        ({"share": 0.6}, "seeds.share is 0.6"),
+        ({"share": float("nan")}, "seeds.share is nan"),
+        ({"per_class": 0}, "seeds.per_class is 0; give a number from 1"),
+    ],
+)
+def test_seeds_that_cannot_be_planted_are_refused(wrong, words):
+    with pytest.raises(SettingsError, match=words):
+        SeedSettings(**wrong)

@@ -1,0 +1,354 @@
+"""The operating point, the answer there, and the account the seeds give of it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from s2osc.errors import SettingsError
+from s2osc.pipeline.audit import decision as decision_module
+from s2osc.pipeline.audit.decision import (
+    DecisionSettings,
+    Evidence,
+    best_evidence,
+    choose_threshold,
+    decide,
+    estimated_f_out_at,
+    name_classes,
+    share_of_unknown,
+    threshold_for_new,
+)
+from s2osc.pipeline.audit.statistics import conformal_threshold, exact_interval, smallest_promise
+from s2osc.types import UNKNOWN, UNSURE
+
+SEEDS = DecisionSettings(rule="seeds")
+N_POOL, N_SEEDS = 1_000, 300
+
+
+def make_evidence(pi=0.3, shift=4.0, *, n_seeds=N_SEEDS, p_value=1e-9, seed=0):
+    """Scores of two known classes, and of unknown items, which come first in the pool."""
+    random = np.random.default_rng(seed)
+    score = random.normal(size=N_POOL)
+    score[: round(pi * N_POOL)] += shift
+    seed_label = np.arange(n_seeds) % 2
+    # Every tenth seed is taken for the other class.
+    seed_nearest = np.where(np.arange(n_seeds) % 10 == 0, 1 - seed_label, seed_label)
+    return Evidence(
+        score=score,
+        nearest=np.arange(N_POOL) % 2,
+        nearest_confidence=np.full(N_POOL, 0.9),
+        seed_score=random.normal(size=n_seeds),
+        seed_label=seed_label,
+        seed_nearest=seed_nearest,
+        seed_weight=np.ones(n_seeds),
+        p_value=p_value,
+    )
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return make_evidence()
+
+
+@pytest.fixture(scope="module")
+def decision(evidence):
+    return decide(evidence, SEEDS, seed=0)
+
+
+# The threshold
+
+
+@pytest.mark.parametrize("aim", ["balance", "recall"])
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("shift", [1.0, 3.0])
+def test_the_limit_on_false_alarms_is_kept(rate, aim, shift):
+    evidence = make_evidence(shift=shift)
+    settings = replace(SEEDS, false_alarm=rate, aim=aim)
+    threshold = choose_threshold(evidence, 0.3, settings)
+    assert np.mean(evidence.seed_score > threshold) <= rate
+    assert threshold >= conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
+
+
+def test_for_recall_the_limit_is_used_up(evidence):
+    settings = replace(SEEDS, false_alarm=0.2, aim="recall")
+    threshold = choose_threshold(evidence, 0.3, settings)
+    assert threshold == conformal_threshold(evidence.seed_score, evidence.seed_weight, 0.2)
+    assert np.mean(evidence.seed_score > threshold) == pytest.approx(0.2, abs=0.01)
+
+
+def test_for_balance_the_best_f_out_is_looked_for(evidence):
+    settings = replace(SEEDS, false_alarm=0.2)
+    threshold = choose_threshold(evidence, 0.3, settings)
+    is_unknown = np.arange(N_POOL) < 300
+
+    def f_out(at):
+        called = evidence.score > at
+        return 2 * (called & is_unknown).sum() / (called.sum() + is_unknown.sum())
+
+    assert f_out(threshold) > max(f_out(at) for at in evidence.score) - 0.02
+    assert f_out(threshold) > f_out(
+        choose_threshold(evidence, 0.3, replace(settings, aim="recall"))
+    )
+
+
+def test_alarms_in_the_pool_are_as_rare_as_promised():
+    settings = replace(SEEDS, aim="recall", false_alarm=0.1)
+    rates = []
+    for seed in range(40):
+        evidence = make_evidence(seed=seed)
+        rates.append(np.mean(evidence.score[300:] > choose_threshold(evidence, 0.3, settings)))
+    assert np.mean(rates) == pytest.approx(0.1, abs=0.01)
+
+
+def test_of_several_scores_the_one_that_finds_most_is_chosen():
+    poor, good = make_evidence(shift=1.0), make_evidence(shift=4.0)
+    assert estimated_f_out_at(good, SEEDS) > 0.9 > estimated_f_out_at(poor, SEEDS)
+    assert best_evidence([poor, good, poor], SEEDS) is good
+
+
+def test_new_items_are_told_by_the_odds_at_the_same_operating_point(evidence):
+    odds = np.concatenate([evidence.score, evidence.seed_score]) * 3 - 7
+    by_score = choose_threshold(evidence, share_of_unknown(evidence).estimate, SEEDS)
+    assert threshold_for_new(evidence, odds, SEEDS) == pytest.approx(3 * by_score - 7)
+
+
+def test_new_items_are_left_to_g_by_the_papers_rule_and_are_known_if_nothing_is_unknown(evidence):
+    odds = np.concatenate([evidence.score, evidence.seed_score])
+    assert threshold_for_new(evidence, odds, DecisionSettings()) is None
+    nothing = replace(evidence, p_value=0.5)
+    assert threshold_for_new(nothing, odds, SEEDS) == np.inf
+
+
+# The answer
+
+
+def test_items_above_the_threshold_are_unknown_and_others_of_their_nearest_class(
+    evidence, decision
+):
+    above = evidence.score > decision.threshold
+    np.testing.assert_array_equal(decision.labels == UNKNOWN, above)
+    np.testing.assert_array_equal(decision.labels[~above], evidence.nearest[~above])
+    assert np.mean((decision.labels == UNKNOWN) == (np.arange(N_POOL) < 300)) > 0.95
+
+
+def test_scores_lie_between_nought_and_one_on_the_same_sides_of_the_threshold(evidence, decision):
+    assert decision.unknown_score.min() >= 0
+    assert decision.unknown_score.max() <= 1
+    np.testing.assert_array_equal(
+        decision.unknown_score > decision.audit["threshold"], decision.labels == UNKNOWN
+    )
+    np.testing.assert_array_equal(
+        np.argsort(decision.unknown_score, kind="stable"), np.argsort(evidence.score, kind="stable")
+    )
+
+
+def test_the_confidence_is_the_probability_of_the_label_given(decision):
+    unknown = decision.labels == UNKNOWN
+    assert decision.confidence[unknown].mean() == pytest.approx(
+        np.mean(np.flatnonzero(unknown) < 300), abs=0.05
+    )
+    # of the known: P(known) times 0.9
+    assert decision.confidence[~unknown].max() <= 0.9
+    assert decision.confidence[~unknown].mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_where_the_test_finds_nothing_nothing_is_unknown():
+    evidence = make_evidence(0.0, p_value=0.4)
+    decision = decide(evidence, SEEDS, seed=0)
+    np.testing.assert_array_equal(decision.labels, evidence.nearest)
+    assert decision.threshold == np.inf
+    assert decision.audit["nothing_unknown"]
+    assert decision.audit["threshold"] is None
+    assert decision.audit["unknown_recall"] is None
+    assert decision.audit["curve"] == []
+    assert decision.audit["unknown_share"]["estimate"] == 0
+    assert decision.audit["false_alarm"]["estimate"] == 0
+    assert decision.audit["known_accuracy"]["estimate"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("p_value", "nothing"), [(0.02, True), (0.005, False)])
+def test_the_level_of_the_test_decides(p_value, nothing):
+    decision = decide(make_evidence(p_value=p_value), SEEDS, seed=0)
+    assert decision.audit["nothing_unknown"] == nothing
+    other = decide(make_evidence(p_value=p_value), replace(SEEDS, level=0.001), seed=0)
+    assert other.audit["nothing_unknown"]
+
+
+def test_by_the_papers_rule_the_seeds_only_watch():
+    evidence = make_evidence(p_value=0.9)
+    decision = decide(evidence, DecisionSettings(false_alarm=0.01), seed=0)
+    np.testing.assert_array_equal(decision.labels == UNKNOWN, evidence.score > 0)
+    assert decision.threshold == 0
+    assert decision.audit["threshold"] == 0.5
+    assert not decision.audit["nothing_unknown"]
+    assert decision.audit["false_alarm"]["estimate"] == np.mean(evidence.seed_score > 0)
+
+
+# Close calls
+
+
+def test_close_calls_are_left_open_where_asked():
+    evidence = make_evidence(shift=2.0)
+    plain = decide(evidence, SEEDS, seed=0)
+    unsure = decide(evidence, replace(SEEDS, unsure=True), seed=0)
+    open_calls = unsure.labels == UNSURE
+    assert 0.02 < open_calls.mean() < 0.8
+    np.testing.assert_array_equal(unsure.labels[~open_calls], plain.labels[~open_calls])
+    # Between the two thresholds, all of them.
+    scores, account = unsure.unknown_score, unsure.audit
+    assert account["sure_known_below"] < account["threshold"]
+    np.testing.assert_array_equal(
+        open_calls, (scores > account["sure_known_below"]) & (scores <= account["threshold"])
+    )
+    # Of the unknown items few are called surely known.
+    assert np.mean(unsure.labels[:300] >= 0) < 0.5 * np.mean(plain.labels[:300] >= 0)
+
+
+def test_without_close_calls_none_is_left_open(decision):
+    assert (decision.labels != UNSURE).all()
+    assert decision.audit["sure_known_below"] is None
+    apart = decide(make_evidence(shift=12.0), replace(SEEDS, unsure=True), seed=0)
+    assert np.mean(apart.labels == UNSURE) < 0.02
+
+
+# The account
+
+
+def test_the_account_has_every_figure(decision):
+    assert set(decision.audit) == {
+        *("nothing_unknown", "threshold", "sure_known_below", "seeds", "wanted_false_alarm"),
+        *("aim", "smallest_false_alarm", "test", "unknown_share", "unknown_recall", "curve"),
+        *("prior_shift", "false_alarm", "known_accuracy"),
+    }
+    for name in ("unknown_share", "unknown_recall", "false_alarm", "known_accuracy"):
+        figure = decision.audit[name]
+        assert 0 <= figure["low"] <= figure["estimate"] <= figure["high"] <= 1, name
+
+
+def test_the_account_can_be_written_as_json(decision):
+    text = json.dumps(name_classes(decision.audit, ["cat", "dog"]), allow_nan=False)
+    assert json.loads(text)["seeds"]["per_class"] == {"cat": 150, "dog": 150}
+
+
+def test_the_figures_of_the_account_are_those_of_the_seeds(evidence):
+    account = decide(evidence, DecisionSettings(), seed=0).audit
+    alarms = evidence.seed_score > 0
+    n_known = round(N_POOL * (1 - account["unknown_share"]["estimate"]))
+    figure = dict(account["false_alarm"])
+    figure.pop("per_class")
+    assert figure == exact_interval(int(alarms.sum()), N_SEEDS, n_known)._asdict()
+    right = ~alarms & (evidence.seed_nearest == evidence.seed_label)
+    assert account["known_accuracy"]["estimate"] == pytest.approx(right.mean())
+    assert account["seeds"] == {"number": N_SEEDS, "per_class": {0: 150, 1: 150}}
+    assert account["smallest_false_alarm"] == smallest_promise(np.ones(N_SEEDS))
+    assert account["test"] == {"p_value": 1e-9, "level": 0.01}
+    assert (account["aim"], account["wanted_false_alarm"]) == ("balance", 0.05)
+    assert account["prior_shift"] == {"found": False, "weights": {0: 1.0, 1: 1.0}}
+
+
+def test_each_seed_judges_a_threshold_that_was_chosen_without_it(monkeypatch):
+    # With few seeds the best threshold is the one at which they happen to do well.
+    monkeypatch.setattr(decision_module, "N_RESAMPLED", 2)
+    judged, by_its_own_seeds, true = [], [], []
+    for seed in range(30):
+        evidence = make_evidence(shift=2.0, n_seeds=60, seed=seed)
+        found = decide(evidence, replace(SEEDS, false_alarm=0.2), seed=seed)
+        judged.append(found.audit["false_alarm"]["estimate"])
+        by_its_own_seeds.append(np.mean(evidence.seed_score > found.threshold))
+        true.append(np.mean(found.labels[300:] == UNKNOWN))
+    assert np.mean(by_its_own_seeds) < np.mean(judged)
+    assert np.mean(judged) == pytest.approx(np.mean(true), abs=0.03)
+
+
+def test_each_class_has_figures_of_its_own(evidence, decision):
+    by_class = decision.audit["known_accuracy"]["per_class"]
+    # The wrong seeds are the even ones, all of class 0: 30 of its 150.
+    assert by_class[0]["estimate"] == pytest.approx(0.8, abs=0.03)
+    assert by_class[1]["estimate"] == pytest.approx(1.0, abs=0.03)
+    for figure in by_class.values():
+        assert figure["low"] <= figure["estimate"] <= figure["high"]
+
+
+def test_a_class_without_seeds_has_no_figures():
+    evidence = make_evidence()
+    only_one = replace(evidence, seed_label=np.ones(N_SEEDS, int))
+    assert set(decide(only_one, SEEDS, seed=0).audit["false_alarm"]["per_class"]) == {1}
+
+
+def test_the_true_share_recall_and_rates_lie_in_their_intervals(monkeypatch):
+    monkeypatch.setattr(decision_module, "N_RESAMPLED", 60)
+    inside = {"unknown_share": 0, "unknown_recall": 0, "false_alarm": 0}
+    for seed in range(20):
+        evidence = make_evidence(seed=seed)
+        decision = decide(evidence, SEEDS, seed=seed)
+        called = decision.labels == UNKNOWN
+        truth = {
+            "unknown_share": 0.3,
+            "unknown_recall": called[:300].mean(),
+            "false_alarm": called[300:].mean(),
+        }
+        for name, value in truth.items():
+            figure = decision.audit[name]
+            inside[name] += figure["low"] - 1e-9 <= value <= figure["high"] + 1e-9
+    assert min(inside.values()) >= 17
+
+
+def test_the_curve_rises_and_says_what_each_rate_would_find(evidence, decision, monkeypatch):
+    monkeypatch.setattr(decision_module, "N_RESAMPLED", 2)  # of what is compared with the curve
+    curve = decision.audit["curve"]
+    rates = [point["false_alarm"] for point in curve]
+    assert rates == sorted(rates)
+    assert rates[0] >= smallest_promise(np.ones(N_SEEDS))
+    for name in ("recall", "n_unknown"):
+        values = [point[name] for point in curve]
+        assert values == sorted(values), name
+    for point in curve:
+        assert point["low"] <= point["recall"] <= point["high"]
+        recall = replace(SEEDS, aim="recall", false_alarm=point["false_alarm"])
+        again = decide(evidence, recall, seed=0)
+        assert again.audit["threshold"] == pytest.approx(point["threshold"])
+        assert (again.labels == UNKNOWN).sum() == point["n_unknown"]
+        assert point["low"] - 0.02 <= np.mean(again.labels[:300] == UNKNOWN) <= point["high"] + 0.02
+
+
+def test_few_seeds_promise_no_small_rates():
+    curve = decide(make_evidence(n_seeds=24), SEEDS, seed=0).audit["curve"]
+    assert curve[0]["false_alarm"] == 0.05  # 1 / 25 is the least they can promise
+
+
+def test_a_shift_of_the_classes_is_told():
+    evidence = make_evidence()
+    weights = np.where(evidence.seed_label == 0, 0.5, 3.0)
+    account = decide(replace(evidence, seed_weight=weights), SEEDS, seed=0).audit
+    assert account["prior_shift"] == {"found": True, "weights": {0: 0.5, 1: 3.0}}
+    assert account["known_accuracy"]["estimate"] > 0.9  # class 1 is the one that is always right
+
+
+def test_the_same_seed_gives_the_same_account(evidence, decision):
+    assert decide(evidence, SEEDS, seed=0).audit == decision.audit
+
+
+def test_classes_are_named_wherever_they_are_numbered():
+    account = {"a": {"per_class": {0: 1, 1: {"low": 2}}}, "weights": {1: 3}, "b": [4], "c": None}
+    assert name_classes(account, ("x", "y")) == {
+        "a": {"per_class": {"x": 1, "y": {"low": 2}}},
+        "weights": {"y": 3},
+        "b": [4],
+        "c": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"rule": "vote"}, "decision.rule is 'vote'; give 'argmax' or 'seeds'"),
+        ({"aim": "fame"}, "the aim is 'fame'; give 'balance' or 'recall'"),
+        ({"false_alarm": 0.0}, "false-alarm is 0.0; give a share between 0 and 1"),
+        ({"false_alarm": float("nan")}, "false-alarm is nan"),
+        ({"level": 1.0}, "level is 1.0"),
+    ],
+)
+def test_a_decision_that_cannot_be_taken_is_refused(wrong, words):
+    with pytest.raises(SettingsError, match=words):
+        DecisionSettings(**wrong)

@@ -1,0 +1,282 @@
+"""Eq. 2 and the partition it makes: D_in, D_out, U."""
+
+import warnings
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import roc_auc_score
+
+from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.pipeline.audit.statistics import Purity
+from s2osc.pipeline.filter import distinctness as filtering
+from s2osc.pipeline.filter.distinctness import (
+    FilterSettings,
+    Units,
+    affordable_k,
+    combine,
+    distinctness,
+    partition_pool,
+    pure_k,
+    rank_by_signs,
+    sample_balanced,
+    sample_known,
+    units,
+)
+from s2osc.pipeline.filter.score import FEWEST_SEEDS, sum_of_ranks
+from s2osc.pipeline.teacher import Sight, distance_to_centres, entropy
+from s2osc.types import Labelled
+from samples import make_blobs, make_images
+
+STANDARDISED = FilterSettings(scale="standardised")
+
+label_arrays = st.lists(st.integers(0, 3), min_size=4, max_size=40).map(
+    lambda labels: np.array([0, 1, 2, 3, *labels])
+)
+
+
+def random(seed=0):
+    return np.random.default_rng(seed)
+
+
+def seen(entropies, distances):
+    """What f sees, for tests that need no more of it."""
+    nothing = np.zeros((len(entropies), 2))
+    return Sight(nothing, np.array(entropies), np.array(distances), nothing)
+
+
+# w
+
+
+def test_w_of_three_points_by_hand():
+    logits = np.array([[0.0, 0.0], [900.0, 0.0], [log(3), 0.0]])
+    embeddings = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
+    centres = np.array([[0.0, 0.0], [3.0, 3.0]])
+    distance = distance_to_centres(embeddings, centres)
+    sight = Sight(logits, entropy(logits), distance, embeddings)
+    settings = FilterSettings(distance_weight=2.0)
+    w = distinctness(sight, units(sight, settings), settings)
+    # u = log 2, 0, H(3/4, 1/4); d = 1, 1, 4 (squared); lambda = 2
+    h = -0.75 * log(0.75) - 0.25 * log(0.25)
+    np.testing.assert_allclose(w, [log(2) + 2, 2, h + 8])
+
+
+def test_without_distance_w_is_the_entropy():
+    sight = seen([0.3, 0.6], [100.0, 1.0])
+    settings = FilterSettings(distance_weight=0.0)
+    np.testing.assert_allclose(distinctness(sight, units(sight, settings), settings), [0.3, 0.6])
+
+
+def test_entropy_and_distance_are_added_as_they_are_as_in_the_paper():
+    sight = seen([0.0, 0.6], [100.0, 1.0])
+    assert units(sight, FilterSettings()) == Units(1.0, 1.0)
+
+
+def test_standardised_terms_are_counted_in_deviations_over_the_pool():
+    sight = seen([0.1, 0.5], [0.0, 200.0])
+    unit = units(sight, STANDARDISED)
+    assert unit == pytest.approx((0.2, 100.0))
+    np.testing.assert_allclose(distinctness(sight, unit, STANDARDISED), [0.5, 4.5])
+
+
+def test_standardised_w_does_not_depend_on_the_scale_of_the_embedding():
+    u, d = random(0).uniform(size=20), random(1).uniform(size=20)
+    small, large = (seen(u, times * d) for times in (1.0, 1e4))
+    np.testing.assert_allclose(
+        distinctness(small, units(small, STANDARDISED), STANDARDISED),
+        distinctness(large, units(large, STANDARDISED), STANDARDISED),
+    )
+
+
+def test_a_constant_term_does_not_divide_by_zero():
+    sight = seen(np.zeros(3), [1.0, 2.0, 6.0])
+    unit = units(sight, STANDARDISED)
+    assert unit.entropy == 1.0
+    assert np.isfinite(distinctness(sight, unit, STANDARDISED)).all()
+
+
+# The signs of the unknown
+
+
+def ranked(inputs, labels, *, seed=0):
+    """The ranking of a pool of classes 0 to 3, 3 unknown, with an f that sees nothing in them."""
+    turn = np.arange(len(labels)) % 4
+    pool, seeds = turn < 2, (turn == 2) & (labels < 3)
+    training = (turn == 3) & (labels < 3)
+    together = np.concatenate([inputs[pool], inputs[seeds]])
+    n = len(together)
+    noise = random(1).normal(size=(n, 6)).astype(np.float32)
+    sight = Sight(noise[:, :3], random(2).random(n), random(3).random(n), noise)
+    known = Labelled(inputs[training], labels[training])
+    found = rank_by_signs(together, sight, random(4).random(n), known, labels[seeds], seed=seed)
+    return found, np.concatenate([labels[pool], labels[seeds]]) == 3
+
+
+@pytest.mark.parametrize("make", [make_blobs, make_images], ids=["vectors", "images"])
+def test_items_that_live_where_nobody_known_does_stand_out_whatever_f_sees(make):
+    ranking, is_unknown = ranked(*make(80))
+    assert roc_auc_score(is_unknown, ranking.score) > 0.8
+    near = sum_of_ranks(ranking.signs[:, -(1 if make is make_blobs else 3) :])
+    assert roc_auc_score(is_unknown, near) > 0.9  # without what f sees, which is nothing
+    np.testing.assert_array_equal(ranking.class_weights, [1, 1, 1])
+
+
+def test_the_signs_are_w_the_entropy_and_the_lack_of_known_neighbours_in_each_space():
+    for make, n_spaces in ((make_blobs, 2), (make_images, 4)):
+        ranking, _ = ranked(*make(40))
+        n = len(ranking.score)
+        assert ranking.signs.shape == (n, 2 + 2 * n_spaces)
+        np.testing.assert_array_equal(ranking.signs[:, 0], random(4).random(n))
+        np.testing.assert_array_equal(ranking.signs[:, 1], random(2).random(n))
+        assert ranking.signs[:, 2:].max() <= 1
+
+
+def test_few_seeds_have_their_ranks_added_up_and_many_learn(monkeypatch):
+    signs = random().normal(size=(FEWEST_SEEDS + 40, 3))
+    learnt = []
+    monkeypatch.setattr(filtering, "learn_score", lambda *given, seed: learnt.append(given))
+    few = combine(signs, np.ones(FEWEST_SEEDS - 1), seed=0)
+    np.testing.assert_array_equal(few, sum_of_ranks(signs))
+    assert not learnt
+    combine(signs, np.full(FEWEST_SEEDS, 2.0), seed=0)
+    ((given, is_seed, weights),) = learnt
+    assert given is signs
+    assert is_seed.tolist() == [False] * 40 + [True] * FEWEST_SEEDS
+    assert weights.tolist() == [1.0] * 40 + [2.0] * FEWEST_SEEDS
+
+
+# D_out and U
+
+
+@given(arrays(np.float64, st.integers(1, 60), elements=st.integers(0, 5).map(float)), st.data())
+def test_every_pool_item_lands_in_exactly_one_part(weights, data):
+    k = data.draw(st.integers(0, len(weights)))
+    parts = partition_pool(weights, k)
+    assert len(parts.unknown) == k
+    both = np.concatenate(parts)
+    np.testing.assert_array_equal(np.sort(both), np.arange(len(weights)))
+    for part in parts:
+        assert (np.diff(part) > 0).all()
+
+
+@given(arrays(np.float64, st.integers(2, 60), elements=st.integers(0, 5).map(float)), st.data())
+def test_the_k_largest_are_unknown_and_of_equal_ones_the_first(weights, data):
+    k = data.draw(st.integers(1, len(weights) - 1))
+    by_hand = sorted(range(len(weights)), key=lambda row: (-weights[row], row))[:k]
+    assert partition_pool(weights, k).unknown.tolist() == sorted(by_hand)
+
+
+# K
+
+
+@pytest.mark.parametrize(("n_pool", "class_size"), [(1_000, 300), (301, 5_000)])
+def test_a_k_that_fits_is_taken_as_it_is(n_pool, class_size):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert affordable_k(FilterSettings(k=300), n_pool, np.array([class_size, 2])) == 300
+
+
+@pytest.mark.parametrize(
+    ("n_pool", "class_sizes", "k"),
+    [(100, (500, 500), 25), (10_000, (40, 60), 60), (300, (900, 900), 75)],
+)
+def test_a_k_larger_than_pool_or_class_is_reduced_with_a_warning(n_pool, class_sizes, k):
+    with pytest.warns(S2OSCWarning, match=rf"K = 300 is too large.* {n_pool} items.*K = {k} is"):
+        assert affordable_k(FilterSettings(k=300), n_pool, np.array(class_sizes)) == k
+
+
+@pytest.mark.parametrize(
+    ("n_pool", "class_sizes", "k"),
+    [(16_000, (4_000, 4_000), 300), (400, (900, 900), 100), (16_000, (80, 20), 80), (2, (9, 9), 1)],
+)
+def test_a_k_that_was_not_asked_for_is_the_papers_or_what_fits_in_silence(n_pool, class_sizes, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert affordable_k(FilterSettings(), n_pool, np.array(class_sizes)) == k
+
+
+@given(st.integers(2, 500), st.integers(1, 200), st.none() | st.integers(1, 900))
+def test_k_always_leaves_something_undecided(n_pool, class_size, k):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", S2OSCWarning)
+        found = affordable_k(FilterSettings(k=k), n_pool, np.array([class_size, 1]))
+    assert 1 <= found < n_pool
+    assert found <= max(1, class_size)
+
+
+@pytest.mark.parametrize(
+    ("low", "n_most", "k"),
+    [
+        ([0.0, 0.5, 0.8, 0.75, 0.6, 0.3], 300, 4),  # the last that holds
+        ([0.9] * 100, 30, 30),  # no more than allowed
+        ([0.9] * 100, 300, 100),
+        ([0.1] * 50 + [0.5] + [0.2] * 50, 300, 51),  # none holds: the purest
+        ([0.5] + [0.2] * 50, 300, 10),  # ... but not too few to learn from
+        ([0.5, 0.2], 300, 2),
+        ([0.0] * 40, 300, 10),
+    ],
+)
+def test_k_is_the_largest_that_is_pure_enough(low, n_most, k):
+    low = np.array(low)
+    assert pure_k(Purity(low, low), n_most, FilterSettings()) == k
+
+
+def test_the_purity_asked_for_decides():
+    low = np.linspace(1, 0, 101)
+    found = [pure_k(Purity(low, low), 300, FilterSettings(purity=p)) for p in (0.505, 0.905)]
+    assert found == [50, 10]
+
+
+# D_in
+
+
+@given(label_arrays, st.integers(1, 8), st.integers(0, 99))
+def test_d_in_holds_k_of_each_class_or_all_of_a_smaller_one(labels, k, seed):
+    rows = sample_known(labels, k, random(seed))
+    assert len(set(rows.tolist())) == len(rows)
+    expected = np.minimum(np.bincount(labels), k)
+    np.testing.assert_array_equal(np.bincount(labels[rows]), expected)
+
+
+@given(label_arrays, st.integers(1, 60), st.integers(0, 99))
+def test_the_balanced_d_in_holds_k_items_in_all_spread_evenly(labels, k, seed):
+    rows = sample_balanced(labels, k, random(seed))
+    assert len(set(rows.tolist())) == len(rows) == min(k, len(labels))
+    sizes, drawn = np.bincount(labels), np.bincount(labels[rows], minlength=4)
+    # A class is behind the largest share by more than one only where it has no more to give.
+    behind = drawn < drawn.max() - 1
+    np.testing.assert_array_equal(drawn[behind], sizes[behind])
+
+
+@pytest.mark.parametrize("sample", [sample_known, sample_balanced])
+def test_d_in_is_drawn_at_random(sample):
+    labels = np.repeat([0, 1], 100)
+    draws = [sample(labels, 10, random(seed)).tolist() for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+    often = np.bincount(
+        np.concatenate([sample(labels, 10, random(seed)) for seed in range(300)]), minlength=200
+    )
+    assert often.min() > 0
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"k": 0}, "K is 0; give a number from 1"),
+        ({"distance_weight": -1.0}, "lambda"),
+        ({"distance_weight": float("nan")}, "lambda"),
+        ({"scale": "log"}, "'standardised' or 'paper'"),
+        ({"by": "size"}, "the filter is 'size'; give 'seeds' or 'paper'"),
+        ({"purity": 0.0}, "filtering.purity is 0.0; give a share between 0 and 1"),
+        ({"purity": float("nan")}, "filtering.purity is nan"),
+    ],
+)
+def test_a_filter_that_cannot_be_used_is_refused(wrong, words):
+    with pytest.raises(SettingsError, match=words):
+        FilterSettings(**wrong)

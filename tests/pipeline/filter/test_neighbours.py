@@ -1,0 +1,272 @@
+"""Where nobody known lives: neighbours, their spaces, and what they say of the classes' shares."""
+
+import numpy as np
+import pytest
+
+from s2osc.pipeline.filter import neighbours
+from s2osc.pipeline.filter.neighbours import (
+    Crowd,
+    Neighbours,
+    class_weights,
+    find_neighbours,
+    gradient_histograms,
+    input_spaces,
+    lack_of_known,
+    principal_components,
+)
+from samples import make_blobs, make_images
+
+
+def cloud(n=60, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def find(points, n_scored=None, seed=0):
+    n_scored = len(points) if n_scored is None else n_scored
+    return find_neighbours(points, n_scored, seed=seed, what="").rows
+
+
+# Gradients
+
+
+def edge(axis, *, falling=False):
+    """An 8 x 8 image, dark in one half and bright in the other."""
+    bright = np.arange(8) >= 4
+    image = np.where(bright ^ falling, 200, 0).astype(np.uint8)
+    return np.broadcast_to(image if axis == 1 else image[:, None], (8, 8))[None]
+
+
+@pytest.mark.parametrize(
+    ("axis", "falling", "direction"),
+    [(1, False, 4), (0, False, 6), (1, True, 0), (0, True, 2)],
+    ids=["to the right", "down", "to the left", "up"],
+)
+def test_an_edge_has_one_direction_in_the_cells_it_runs_through(axis, falling, direction):
+    cells = gradient_histograms(edge(axis, falling=falling), 4).reshape(4, 4, 8)
+    expected = np.zeros((4, 4, 8))
+    # The gradient looks one pixel either way, so the edge lies in the two middle cells of four.
+    middle = (slice(None), slice(1, 3)) if axis == 1 else (slice(1, 3), slice(None))
+    expected[(*middle, direction)] = np.sqrt(1 / 8)
+    np.testing.assert_allclose(cells, expected, atol=1e-3)
+
+
+def test_an_edge_between_two_directions_is_shared_by_both():
+    rows, columns = np.mgrid[:8, :8]
+    slope = (4 * columns + 4 * np.tan(np.pi / 8) * rows).astype(np.uint8)[None]
+    shares = gradient_histograms(slope, 4).reshape(16, 8) ** 2
+    by_direction = shares.sum(0)
+    assert by_direction[[4, 5]].sum() > 0.9
+    assert by_direction[[4, 5]].min() > 0.2
+
+
+def test_gradients_see_neither_brightness_nor_contrast():
+    image = edge(1)
+    np.testing.assert_allclose(
+        gradient_histograms(image // 2 + 50, 4), gradient_histograms(image, 4), atol=1e-4
+    )
+
+
+def test_colour_images_are_seen_in_grey():
+    grey = make_images(3)[0]
+    colour = np.repeat(grey[..., None], 3, axis=3)
+    np.testing.assert_allclose(
+        gradient_histograms(colour, 7), gradient_histograms(grey, 7), atol=1e-4
+    )
+
+
+def test_flat_images_have_no_gradients():
+    np.testing.assert_array_equal(gradient_histograms(np.full((2, 8, 8), 9, np.uint8), 4), 0)
+
+
+@pytest.mark.parametrize("shape", [(1, 9), (9, 1), (2, 2), (3, 5)])
+def test_images_of_a_few_pixels_have_finite_histograms(shape):
+    images = np.random.default_rng(0).integers(0, 255, (4, *shape)).astype(np.uint8)
+    for n_cells in (4, 7):
+        found = gradient_histograms(images, n_cells)
+        assert len(found) == 4
+        assert np.isfinite(found).all()
+
+
+def test_images_are_worked_through_in_chunks(monkeypatch):
+    images = make_images(5)[0]
+    whole = gradient_histograms(images, 4)
+    monkeypatch.setattr(neighbours, "CHUNK", 7)
+    np.testing.assert_allclose(gradient_histograms(images, 4), whole, atol=1e-6)
+
+
+# Spaces
+
+
+def test_points_of_few_axes_stay_as_they_are():
+    points = cloud(50, 4)
+    np.testing.assert_array_equal(principal_components(points, 30, seed=0), points)
+
+
+def test_the_leading_components_keep_the_distances_that_matter():
+    points = np.concatenate([20 * cloud(200, 2), 0.01 * cloud(200, 50, seed=1)], axis=1)
+    found = principal_components(points, 2, seed=0)
+    assert found.shape == (200, 2)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(
+        np.linalg.norm(found - found[0], axis=1),
+        np.linalg.norm(points - points[0], axis=1),
+        atol=0.5,
+    )
+
+
+def test_images_have_three_spaces_and_vectors_one():
+    assert [space.shape[1] for space in input_spaces(make_images(20)[0], seed=0)] == [40, 60, 60]
+    assert [space.shape[1] for space in input_spaces(make_blobs(20)[0], seed=0)] == [8]
+
+
+def test_the_length_of_a_vector_does_not_matter():
+    vectors = np.array([[1.0, 0.0], [5.0, 0.0], [0.0, 2.0], [-6.0, -2.0]], np.float32)
+    (space,) = input_spaces(vectors, seed=0)  # their mean is the origin
+    np.testing.assert_allclose(space[0], space[1], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(space, axis=1), 1, rtol=1e-5)
+
+
+def test_stacked_views_are_compared_by_their_mean():
+    views = cloud(90, 6).reshape(30, 3, 6)
+    (stacked,), (mean,) = input_spaces(views, seed=0), input_spaces(views.mean(1), seed=0)
+    np.testing.assert_array_equal(stacked, mean)
+
+
+# Neighbours
+
+
+def test_neighbours_are_the_nearest_others_nearest_first():
+    points = cloud(120)
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    np.testing.assert_array_equal(find(points), distances.argsort(1)[:, :12])
+
+
+def test_only_the_first_are_scored_but_all_are_neighbours():
+    points = cloud(120)
+    found = find(points, n_scored=50)
+    np.testing.assert_array_equal(found, find(points)[:50])
+    assert found.max() >= 50
+
+
+@pytest.mark.parametrize("points", [np.ones((60, 2)), np.repeat(cloud(4), 15, axis=0)])
+def test_an_item_is_never_its_own_neighbour_not_even_among_twins(points):
+    found = find(points.astype(np.float32))
+    assert not (found == np.arange(len(points))[:, None]).any()
+    for row in found:
+        assert len(set(row.tolist())) == len(row)
+
+
+def test_of_a_large_crowd_a_sample_is_searched(monkeypatch):
+    points = cloud(300)
+    monkeypatch.setattr(neighbours, "MOST_REFERENCES", 50)
+    found = find(points)
+    sample = np.unique(found)
+    assert found.shape == (300, 5)
+    assert len(sample) <= 50
+    assert not (found == np.arange(300)[:, None]).any()
+    # Among the sample they are the nearest.
+    distances = np.linalg.norm(points[:, None] - points[sample], axis=2)
+    distances[points[:, None].tolist() == points[sample].tolist()] = np.inf
+    distances[np.arange(300)[:, None] == sample] = np.inf
+    np.testing.assert_array_equal(found[:, 0], sample[distances.argmin(1)])
+
+
+def test_chunks_change_nothing(monkeypatch):
+    points = cloud(90)
+    whole = find(points)
+    monkeypatch.setattr(neighbours, "CHUNK", 7)
+    np.testing.assert_array_equal(find(points), whole)
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_few_items_have_one_neighbour_each(n):
+    assert find(cloud(n)).shape == (n, 1)
+
+
+# The lack of known neighbours
+
+
+def test_the_lack_of_known_neighbours_by_hand():
+    near = Neighbours(np.array([[1, 2, 3], [2, 3, 0], [3, 1, 0], [2, 1, 0]]))
+    known = np.array([0.0, 0.0, 1.0, 1.0])  # half of all: 1.5 of 3 would be usual, 1 of 2
+    np.testing.assert_allclose(
+        lack_of_known(near, known, 3), [1 - 2 / 1.5, 1 - 2 / 1.5, 1 - 1 / 1.5, 1 - 1 / 1.5]
+    )
+    np.testing.assert_allclose(lack_of_known(near, known, 2), [0.0, -1.0, 0.0, 0.0])
+    np.testing.assert_allclose(lack_of_known(near, known, 99), lack_of_known(near, known, 3))
+
+
+def test_where_nobody_known_lives_the_lack_is_whole():
+    points, labels = make_blobs(60, 2, distance=20)
+    near = Neighbours(find(points))
+    lack = lack_of_known(near, (labels == 0).astype(float), 10)
+    np.testing.assert_allclose(lack[labels == 1], 1.0)
+    assert lack[labels == 0].max() < 0
+
+
+def test_whether_an_item_is_a_seed_does_not_enter_its_own_score():
+    near = Neighbours(find(cloud(100)))
+    known = (np.arange(100) % 4 == 0).astype(float)
+    changed = known.copy()
+    changed[7] = 1.0
+    # What is found around item 7; that one more is known changes all scores by one factor.
+    found, again = ((1 - lack_of_known(near, w, 10)[7]) * w.mean() for w in (known, changed))
+    assert again == pytest.approx(found)
+
+
+def test_without_known_items_every_lack_is_whole():
+    near = Neighbours(find(cloud(40)))
+    np.testing.assert_array_equal(lack_of_known(near, np.zeros(40), 4), 1.0)
+
+
+# Classes that are rarer or more frequent in the pool
+
+
+def shares(pool_sizes, *, n_labelled=150, n_seeds=50, unknown=None):
+    """The weights found where so many items of each class are in the pool."""
+    n_classes = len(pool_sizes)
+    points, labels = make_blobs(max(*pool_sizes, 1) + n_labelled, n_classes, distance=8)
+    rows = [np.flatnonzero(labels == c) for c in range(n_classes)]
+    pool = np.concatenate([r[n_labelled:][:n] for r, n in zip(rows, pool_sizes, strict=True)])
+    seeds = np.concatenate([r[:n_seeds] for r in rows])
+    others = np.concatenate([r[n_seeds:n_labelled] for r in rows])
+    in_pool = points[pool] if unknown is None else np.concatenate([points[pool], unknown])
+    crowd = Crowd(
+        len(in_pool),
+        np.concatenate([np.full(len(in_pool), -1), labels[seeds], labels[others]]),
+        len(in_pool) + len(seeds),
+    )
+    everyone = np.concatenate([in_pool, points[seeds], points[others]])
+    near = find_neighbours(everyone, crowd.n_scored, seed=0, what="")
+    return class_weights(near, crowd, n_classes)
+
+
+@pytest.mark.parametrize("n", [60, 150, 400])
+def test_classes_of_equal_share_weigh_the_same(n):
+    assert shares((n, n, n)).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_classes_a_little_rarer_or_more_frequent_weigh_the_same():
+    assert shares((120, 150, 180)).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_class_five_times_as_frequent_and_one_that_is_absent_are_found():
+    found = shares((150, 750, 0))
+    assert found[1] / found[0] == pytest.approx(5, rel=0.35)
+    assert found[2] / found[0] < 0.05
+    assert (found > 0).all()
+
+
+@pytest.mark.parametrize("distance", [2.0, 3.0, 12.0])
+def test_an_unknown_class_beside_a_known_one_is_not_taken_for_a_frequent_class(distance):
+    beside = cloud(300, 8, seed=5)
+    beside[:, 0] += 8
+    beside[:, 7] += distance  # near class 0, in a direction of its own
+    assert shares((150, 150, 150), unknown=beside).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_class_without_seeds_weighs_as_the_middle_one():
+    crowd = Crowd(4, np.array([-1, -1, -1, -1, 0, 0]), 6)
+    near = Neighbours(np.array([[4], [5], [4], [5], [0], [5]]))
+    assert np.isfinite(class_weights(near, crowd, 3)).all()
