@@ -72,8 +72,8 @@ def new_teacher(item_shape: tuple[int, ...]) -> Teacher:
 
 def score(teacher: Teacher, pool: np.ndarray) -> np.ndarray:
     settings = FilterSettings()
-    sight = teacher.look(pool)
-    return distinctness(sight, units(sight, settings), settings)
+    teacher_outputs = teacher.outputs(pool)
+    return distinctness(teacher_outputs, units(teacher_outputs, settings), settings)
 
 
 def forward(teacher: Teacher, pool: np.ndarray) -> None:

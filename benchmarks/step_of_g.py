@@ -102,10 +102,10 @@ def prepare(seed: int = 0) -> Setting:
     lesson = Lesson(
         inputs=images[is_labelled],
         labels=labels[is_labelled],
-        taught=teacher.look(images[is_labelled]).logits,
+        taught=teacher.outputs(images[is_labelled]).logits,
         pool=pool,
         undecided=np.arange(len(pool)),
-        pool_taught=teacher.look(pool).logits,
+        pool_taught=teacher.outputs(pool).logits,
         n_known=int(is_labelled.sum()),
     )
     return Setting(teacher, lesson, student, AugmentSettings(flip=True))

@@ -12,7 +12,7 @@ from files import npy, npz
 from s2osc.app import classify as jobs
 from s2osc.app import extract as photos
 from s2osc.app.classify import Run, classify_files, predict_files
-from s2osc.app.extract import eye_of, make_eye
+from s2osc.app.extract import make_extractor, restore_extractor
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import Backbone
@@ -128,18 +128,18 @@ def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
 
 
 def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):
-    eye = make_eye(tiny_backbone(), InputShape("images", 64, 64, 3), flip=True)
-    assert eye.backbone.side == 96
+    extractor = make_extractor(tiny_backbone(), InputShape("images", 64, 64, 3), flip=True)
+    assert extractor.backbone.side == 96
     newer = replace(tiny_backbone(), version="v2")
     monkeypatch.setattr(photos, "load_backbone", lambda *_, **__: newer)
     with pytest.raises(ModelError, match=r"made with weights v1 of .* but those installed are v2"):
-        eye_of(eye.describe(), "cpu")
+        restore_extractor(extractor.describe(), "cpu")
 
 
 def test_a_model_that_does_not_tell_how_it_saw_is_refused():
     told = {"name": "efficientnet-lite0", "side": 96, "version": "v1", "n_views": 2}
     with pytest.raises(ModelError, match="does not tell how its backbone saw images"):
-        eye_of(told, "cpu")
+        restore_extractor(told, "cpu")
 
 
 @pytest.mark.parametrize(("channels", "expected"), [(1, False), (3, True)])

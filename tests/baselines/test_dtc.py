@@ -109,7 +109,7 @@ def test_the_first_centres_start_at_the_known_classes_and_the_last_at_unknown_it
     closed = train_closed(KNOWN, RECIPE, seed=0, device="cpu")
     head = start_head(closed.teacher.network, closed.training, POOL, 1, seed=0)
     with torch.no_grad():
-        embeddings = torch.from_numpy(closed.teacher.look(POOL).embeddings)
+        embeddings = torch.from_numpy(closed.teacher.outputs(POOL).embeddings)
         labels = head(embeddings).argmax(1).numpy()
     assert np.mean(labels == np.where(TRUTH == UNKNOWN, 3, TRUTH)) > 0.9
 
@@ -118,7 +118,7 @@ def test_training_makes_the_clusters_clearer():
     closed = train_closed(KNOWN, RECIPE, seed=0, device="cpu")
     head = start_head(closed.teacher.network, closed.training, POOL, 1, seed=0)
     with torch.no_grad():
-        before = head(torch.from_numpy(closed.teacher.look(POOL).embeddings)).exp().amax(1)
+        before = head(torch.from_numpy(closed.teacher.outputs(POOL).embeddings)).exp().amax(1)
     training = replace(RECIPE.teacher.training, min_steps=150)
     longer = replace(RECIPE, teacher=replace(RECIPE.teacher, training=training))
     after = replace(METHOD, recipe=longer).fit(KNOWN, POOL, seed=0).shares(POOL).max(1)

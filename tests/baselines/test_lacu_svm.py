@@ -56,12 +56,12 @@ def convex_objective(rows: np.ndarray, terms: Terms, weights: np.ndarray) -> flo
 def solve_by_slsqp(rows: np.ndarray, terms: Terms) -> np.ndarray:
     """The same problem as a quadratic programme in the weights and one slack per hinge."""
     d, n = rows.shape[1], len(rows)
-    eye, none = np.eye(n), np.zeros((n, n))
+    extractor, none = np.eye(n), np.zeros((n, n))
     over, under = np.isfinite(terms.high), np.isfinite(terms.low)
     matrix = np.concatenate(
         [
-            np.hstack([rows, eye, none]),  # first slack >= 1 - z
-            np.hstack([-rows, none, eye]),  # second slack >= 1 + z
+            np.hstack([rows, extractor, none]),  # first slack >= 1 - z
+            np.hstack([-rows, none, extractor]),  # second slack >= 1 + z
             np.hstack([-rows[over], none[over], none[over]]),
             np.hstack([rows[under], none[under], none[under]]),
         ]

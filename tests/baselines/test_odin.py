@@ -71,7 +71,7 @@ def test_the_score_keeps_an_order_that_single_precision_would_lose_in_confidence
 
 def test_without_step_and_at_temperature_one_it_is_the_largest_probability():
     model = replace(METHOD, temperature=1.0, eps=0.0).fit(KNOWN, POOL, seed=0)
-    p = softmax(model.teacher.look(POOL).logits.astype(float), axis=1)
+    p = softmax(model.teacher.outputs(POOL).logits.astype(float), axis=1)
     scores = model.predict(POOL).unknown_score
     np.testing.assert_allclose(np.exp(-scores) / 3, p.max(1), rtol=1e-6)
 
@@ -164,7 +164,7 @@ def test_a_given_temperature_is_kept_and_another_is_chosen_by_items_held_out():
     assert replace(METHOD, temperature=1000.0).fit(KNOWN, POOL, seed=0).temperature == 1000
     model = fitted(METHOD)
     held_out = hold_out(KNOWN, RECIPE.held_out, seed=0).held_out
-    logits = model.teacher.look(held_out.inputs).logits
+    logits = model.teacher.outputs(held_out.inputs).logits
     assert model.temperature == choose_temperature(logits, held_out.labels)
 
 
@@ -181,7 +181,7 @@ def test_the_threshold_lets_the_asked_share_of_perturbed_held_out_items_pass():
 
 def test_known_items_are_named_by_f():
     model = fitted(METHOD)
-    predictions, sight = model.predict(POOL), model.teacher.look(POOL)
+    predictions, sight = model.predict(POOL), model.teacher.outputs(POOL)
     named = predictions.labels != UNKNOWN
     np.testing.assert_array_equal(predictions.labels[named], sight.logits.argmax(1)[named])
     np.testing.assert_array_equal(model.features(POOL), sight.embeddings)

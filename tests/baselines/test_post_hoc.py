@@ -21,7 +21,7 @@ from s2osc.baselines.recipe import Recipe, train_closed
 from s2osc.baselines.vim import ViM
 from s2osc.errors import SettingsError
 from s2osc.metrics import auroc
-from s2osc.nets.network_cache import networks_kept_in
+from s2osc.nets.network_cache import networks_cached_in
 from s2osc.nets.training import SCORING_BATCH
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_blobs, make_images, open_set
@@ -51,7 +51,7 @@ def kept_networks(tmp_path_factory):
 @pytest.fixture
 def trained_once(kept_networks):
     """All methods look at the same f."""
-    with networks_kept_in(kept_networks):
+    with networks_cached_in(kept_networks):
         yield
 
 
@@ -96,7 +96,7 @@ def test_the_pool_changes_nothing(method):
 @all_methods
 def test_the_class_of_a_known_item_is_that_of_its_largest_logit(method):
     predictions = fitted(method).predict(POOL)
-    logits = train_closed(KNOWN, RECIPE, seed=0, device="cpu").teacher.look(POOL).logits
+    logits = train_closed(KNOWN, RECIPE, seed=0, device="cpu").teacher.outputs(POOL).logits
     named = predictions.labels != UNKNOWN
     np.testing.assert_array_equal(predictions.labels[named], logits.argmax(1)[named])
     best = softmax(logits, axis=1).max(1)

@@ -1,4 +1,4 @@
-"""Kept networks: trained once for the same items, settings and seed, and for no others."""
+"""NetworkCache networks: trained once for the same items, settings and seed, and for no others."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from s2osc.nets import network_cache as kept
 from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.network_cache import networks_kept_in, trained_once
+from s2osc.nets.network_cache import networks_cached_in, trained_once
 from s2osc.nets.networks import Network
 from s2osc.pipeline import teacher
 from s2osc.pipeline.teacher import train_teacher
@@ -43,7 +43,7 @@ def weights(f):
 
 
 def test_nothing_is_kept_unless_somebody_asks_for_it(tmp_path, trained):
-    with networks_kept_in(tmp_path / "kept"):
+    with networks_cached_in(tmp_path / "kept"):
         pass
     f_of(), f_of()
     assert len(trained) == 2
@@ -52,17 +52,19 @@ def test_nothing_is_kept_unless_somebody_asks_for_it(tmp_path, trained):
 
 def test_a_network_is_trained_once_and_then_read(tmp_path, trained):
     alone = f_of()
-    with networks_kept_in(tmp_path / "kept") as first:
+    with networks_cached_in(tmp_path / "kept") as first:
         made = f_of()
     assert first.seconds_saved == 0
-    with networks_kept_in(tmp_path / "kept") as second:
+    with networks_cached_in(tmp_path / "kept") as second:
         read = f_of()
     assert len(trained) == 2  # the one that nobody kept, and the one that was
     for other in (made, read):
         torch.testing.assert_close(weights(other), weights(alone), rtol=0, atol=0)
         np.testing.assert_array_equal(other.centres, alone.centres)
         assert not other.network.training
-    np.testing.assert_array_equal(read.look(KNOWN.inputs).logits, alone.look(KNOWN.inputs).logits)
+    np.testing.assert_array_equal(
+        read.outputs(KNOWN.inputs).logits, alone.outputs(KNOWN.inputs).logits
+    )
     assert second.seconds_saved > 0
     [file] = (tmp_path / "kept").iterdir()
     assert file.suffix == ".safetensors"
@@ -73,7 +75,7 @@ def test_seconds_that_were_saved_add_up(tmp_path, monkeypatch):
     monkeypatch.setattr(kept.time, "perf_counter", lambda: next(clock))
     network = Network(TINY_NETWORK, (8,), 3)
     call = {"items": (np.zeros(3),), "facts": [1]}
-    with networks_kept_in(tmp_path) as folder:
+    with networks_cached_in(tmp_path) as folder:
         trained_once(network, lambda: None, **call)
         assert folder.seconds_saved == 0
         for expected in (2.5, 5.0):
@@ -97,7 +99,7 @@ def test_another_seed_other_items_or_other_settings_train_anew(tmp_path, trained
         {"settings": replace(SETTINGS, network=replace(TINY_NETWORK, hidden=(16, 8)))},
         {"augmentation": AugmentSettings(flip=True)},
     ]
-    with networks_kept_in(tmp_path) as folder:
+    with networks_cached_in(tmp_path) as folder:
         for number, other in enumerate([{}, *others], start=1):
             f_of(**other)
             assert len(trained) == number, other
@@ -109,7 +111,7 @@ def test_another_seed_other_items_or_other_settings_train_anew(tmp_path, trained
 
 def test_another_number_of_classes_trains_anew(tmp_path):
     made = []
-    with networks_kept_in(tmp_path):
+    with networks_cached_in(tmp_path):
         for n_classes in (3, 4, 3):
             network = Network(TINY_NETWORK, (8,), n_classes)
             note = lambda n=n_classes: made.append(n)  # noqa: E731
@@ -150,7 +152,7 @@ def scramble_all_but_one(path: Path) -> None:
     ids=lambda damage: damage.__name__,
 )
 def test_a_damaged_file_is_replaced_by_training_again(tmp_path, trained, damage):
-    with networks_kept_in(tmp_path):
+    with networks_cached_in(tmp_path):
         whole = f_of()
         [path] = tmp_path.iterdir()
         good = load_file(path)
@@ -169,7 +171,7 @@ def test_training_that_was_stopped_keeps_nothing(tmp_path):
         raise KeyboardInterrupt
 
     network = Network(TINY_NETWORK, (8,), 3)
-    with pytest.raises(KeyboardInterrupt), networks_kept_in(tmp_path):
+    with pytest.raises(KeyboardInterrupt), networks_cached_in(tmp_path):
         trained_once(network, stopped, items=(), facts=[])
     assert not list(tmp_path.iterdir())
 
@@ -177,8 +179,8 @@ def test_training_that_was_stopped_keeps_nothing(tmp_path):
 def test_what_is_within_another_is_kept_where_the_inner_one_says(tmp_path):
     network = Network(TINY_NETWORK, (8,), 3)
     call = {"items": (), "facts": []}
-    with networks_kept_in(tmp_path / "outer"):
-        with networks_kept_in(tmp_path / "inner"):
+    with networks_cached_in(tmp_path / "outer"):
+        with networks_cached_in(tmp_path / "inner"):
             trained_once(network, lambda: None, **call)
         assert not (tmp_path / "outer").exists()
         trained_once(network, lambda: None, **call)

@@ -105,8 +105,8 @@ def test_filtered_items_are_d_out_and_new_items_are_never_filtered(solution):
 
 
 def test_d_out_is_what_the_teachers_sight_says(solution):
-    sight = solution.model.teacher.look(BLOBS.pool)
-    weights = distinctness(sight, units(sight, TINY.filtering), TINY.filtering)
+    teacher_outputs = solution.model.teacher.outputs(BLOBS.pool)
+    weights = distinctness(teacher_outputs, units(teacher_outputs, TINY.filtering), TINY.filtering)
     parts = partition_pool(weights, 15)
     np.testing.assert_array_equal(solution.partition.unknown, parts.unknown)
     np.testing.assert_allclose(solution.answer.distinctness, weights)
@@ -437,12 +437,12 @@ def test_without_a_pool_f_answers_alone_and_calls_nothing_unknown():
     p = model.probabilities(BLOBS.pool)
     np.testing.assert_array_equal(p[:, -1], 0)
     np.testing.assert_allclose(p[:, :-1].max(1), predictions.confidence, atol=1e-6)
-    entropy = model.teacher.look(BLOBS.pool).entropy
+    entropy = model.teacher.outputs(BLOBS.pool).entropy
     np.testing.assert_allclose(predictions.unknown_score, entropy / np.log(3))
 
 
 def test_f_alone_is_the_same_f_as_with_a_pool(solution):
     alone = TINY.fit_known_only(BLOBS.known, seed=0, device="cpu").teacher
     np.testing.assert_array_equal(
-        alone.look(BLOBS.pool).logits, solution.model.teacher.look(BLOBS.pool).logits
+        alone.outputs(BLOBS.pool).logits, solution.model.teacher.outputs(BLOBS.pool).logits
     )

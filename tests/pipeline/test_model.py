@@ -12,7 +12,7 @@ from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
-from s2osc.pipeline.teacher import Sight, Teacher
+from s2osc.pipeline.teacher import Teacher, TeacherOutputs
 from s2osc.types import UNKNOWN
 
 # The inputs of these models are single numbers, which the space of the groups takes as they are.
@@ -23,36 +23,38 @@ SPACE = GroupingSpace(np.zeros(1), np.ones(1), np.eye(1), np.zeros(2), np.zeros(
 class Remembering(Teacher):
     """An f that saw what it is told it saw."""
 
-    sight: Sight = field(kw_only=True)
+    teacher_outputs: TeacherOutputs = field(kw_only=True)
 
-    def look(self, inputs):
-        return self.sight
+    def outputs(self, inputs):
+        return self.teacher_outputs
 
 
 @dataclass(frozen=True, eq=False)
 class Answering(Student):
     logits: np.ndarray = field(kw_only=True)
 
-    def look(self, inputs):
+    def outputs(self, inputs):
         return Outputs(self.logits, np.zeros((len(self.logits), 2)))
 
 
 def make_teacher(taught, entropy=0.0, distance=0.0):
     n = len(taught)
     taught = np.array(taught)
-    sight = Sight(
+    teacher_outputs = TeacherOutputs(
         taught, np.broadcast_to(entropy, n), np.broadcast_to(distance, n), np.zeros((n, 2))
     )
-    return Remembering(None, np.zeros((taught.shape[1], 2)), sight=sight)
+    return Remembering(None, np.zeros((taught.shape[1], 2)), teacher_outputs=teacher_outputs)
 
 
-def answer(logits, taught, *, unknown="one", vote=False, inputs=None, threshold=None, **sight):
+def answer(
+    logits, taught, *, unknown="one", vote=False, inputs=None, threshold=None, **teacher_outputs
+):
     """The answer of a model whose f and g gave these logits; groups lie around 0 and 10."""
     n = len(logits)
     groups = np.repeat([0, 1], 3)
     grouping = Grouping(10.0 * groups[:, None], groups, np.ones(2), np.ones(2), 2, 2)
     model = OpenSetModel(
-        make_teacher(taught, **sight),
+        make_teacher(taught, **teacher_outputs),
         Answering(None, unknown, vote, logits=np.array(logits)),
         SPACE,
         grouping,

@@ -52,7 +52,7 @@ def untrained(inputs, n_groups=2, threshold=0.25):
     n_inputs = describe(inputs).shape[1]
     return OpenSetModel(
         Teacher(f, draw(3, 16)),
-        Student(g, "one", vote=True, voice=0.5),
+        Student(g, "one", vote=True, vote_weight=0.5),
         GroupingSpace(
             draw(n_inputs),
             np.ones(n_inputs, np.float32),
@@ -141,7 +141,7 @@ def test_what_is_not_a_weight_survives_the_round_trip(folder):
     assert model.filtering == FILTERING
     assert model.unit == Units(0.25, 3.5)
     student = model.student
-    assert (student.unknown, student.vote, student.voice) == ("one", True, 0.5)
+    assert (student.unknown, student.vote, student.vote_weight) == ("one", True, 0.5)
     assert model.student.network.settings == TINY_NETWORK
     assert not model.teacher.network.training
     assert (model.grouping.n_low, model.grouping.n_high) == (1, 3)

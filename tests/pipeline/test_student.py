@@ -368,7 +368,7 @@ def make_lesson(teacher, settings, k=6):
     parts = Partition(
         np.arange(0, 2 * k, 2), np.setdiff1d(np.arange(n_pool), np.arange(0, 2 * k, 2))
     )
-    taught = teacher.look(split.pool).logits
+    taught = teacher.outputs(split.pool).logits
     lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, k, settings, seed=0)
     return split, parts, lesson
 
@@ -399,8 +399,8 @@ def test_the_lesson_of_the_binary_variant_holds_k_known_items_in_all(teacher):
 @pytest.mark.parametrize("unknown", ["one", "many"])
 def test_what_f_says_stands_beside_every_item_of_the_lesson(teacher, unknown):
     _, _, lesson = make_lesson(teacher, replace(SETTINGS, unknown=unknown))
-    np.testing.assert_allclose(lesson.taught, teacher.look(lesson.inputs).logits, atol=1e-5)
-    np.testing.assert_allclose(lesson.pool_taught, teacher.look(lesson.pool).logits, atol=1e-5)
+    np.testing.assert_allclose(lesson.taught, teacher.outputs(lesson.inputs).logits, atol=1e-5)
+    np.testing.assert_allclose(lesson.pool_taught, teacher.outputs(lesson.pool).logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("unknown", ["one", "many"])
@@ -420,7 +420,7 @@ def test_what_the_seeds_say_is_in_the_lesson_only_where_it_weighs(teacher):
     split = open_set(*make_blobs(20))
     told = np.linspace(0, 1, len(split.pool))
     parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
-    given = teacher, split.known, split.pool, teacher.look(split.pool).logits, parts, 5
+    given = teacher, split.known, split.pool, teacher.outputs(split.pool).logits, parts, 5
     for weight, expected in ((0.5, told), (0.0, None)):
         settings = replace(SETTINGS, seed_weight=weight)
         lesson = prepare_lesson(*given, settings, seed=0, pool_unknown=told)
@@ -535,10 +535,10 @@ def test_g_learns_what_d_out_looks_like(teacher, unknown):
     split = open_set(*make_blobs())
     is_unknown = np.flatnonzero(split.truth < 0)
     parts = Partition(is_unknown[:15], np.setdiff1d(np.arange(len(split.pool)), is_unknown[:15]))
-    taught = teacher.look(split.pool).logits
+    taught = teacher.outputs(split.pool).logits
     lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, 15, settings, seed=0)
     student = train_student(teacher, lesson, settings, AugmentSettings(), seed=0, device="cpu")
-    said = student.says_unknown(student.look(split.pool).logits)
+    said = student.says_unknown(student.outputs(split.pool).logits)
     assert np.mean(said == (split.truth < 0)) > 0.95
 
 
@@ -563,26 +563,27 @@ def test_by_vote_f_and_g_divide_the_known_together_and_leave_the_unknown_to_g():
     assert student.says_unknown(logits).tolist() == [True]
 
 
-@pytest.mark.parametrize(("voice", "named"), [(0.5, 0), (0.0, 1)])
-def test_the_voice_of_g_says_how_much_it_counts_beside_f(voice, named):
-    student = Student(LinearNetwork(3), "one", vote=True, voice=voice)
+@pytest.mark.parametrize(("vote_weight", "named"), [(0.5, 0), (0.0, 1)])
+def test_the_vote_weight_of_g_says_how_much_it_counts_beside_f(vote_weight, named):
+    student = Student(LinearNetwork(3), "one", vote=True, vote_weight=vote_weight)
     logits, taught = np.array([[log(16), 0.0, 0.0]]), np.array([[0.0, log(2)]])
-    # g: 16 to the power of its voice, 4 or 1, against 2
+    # g: 16 to the power of its vote weight, 4 or 1, against 2
     p = student.probabilities(logits, taught)[0, :-1]
     assert p.argmax() == named
-    assert p[0] / p[1] == pytest.approx(16**voice / 2)
+    assert p[0] / p[1] == pytest.approx(16**vote_weight / 2)
 
 
 @pytest.mark.parametrize(
-    ("g", "f", "voice"), [((5, 1), (2, 0), 1.0), ((-5, 1), (2, 0), 0.0), ((-3, 1), (2, 0), 0.5)]
+    ("g", "f", "vote_weight"),
+    [((5, 1), (2, 0), 1.0), ((-5, 1), (2, 0), 0.0), ((-3, 1), (2, 0), 0.5)],
 )
-def test_g_has_the_voice_that_names_most_seeds_rightly(g, f, voice):
-    # Two seeds of class 0; g and f lead for it by so much. With -3 and 2 half a voice is enough.
+def test_g_has_the_vote_weight_that_names_most_seeds_rightly(g, f, vote_weight):
+    # Two seeds of class 0; g and f lead for it by so much. With -3 and 2 half a vote is enough.
     student = Student(LinearNetwork(3), "one", vote=True)
     logits = np.array([[lead, 0.0, 0.0] for lead in g], float)
     taught = np.array([[lead, 0.0] for lead in f], float)
     weighed = weigh_vote(student, logits, taught, np.zeros(2, int))
-    assert weighed.voice == voice
+    assert weighed.vote_weight == vote_weight
     assert weighed.network is student.network
 
 
@@ -633,7 +634,7 @@ def test_labels_of_any_whole_kind_can_be_taught(teacher):
     split = open_set(*make_blobs(20))
     parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
     known = Labelled(split.known.inputs, split.known.labels.astype(np.uint8))
-    taught = teacher.look(split.pool).logits
+    taught = teacher.outputs(split.pool).logits
     lesson = prepare_lesson(teacher, known, split.pool, taught, parts, 5, SETTINGS, seed=0)
     step = next(steps(lesson, SETTINGS, seed=0, device="cpu"))
     loss = student_loss(start_network(teacher, lesson, SETTINGS), step, SETTINGS, ShiftingViews())

@@ -64,7 +64,7 @@ def test_a_centre_is_the_mean_over_all_training_items_of_its_class():
 
 @pytest.mark.parametrize("split", [BLOBS, IMAGES], ids=["vectors", "images"])
 def test_f_learns_the_known_classes(split):
-    answers = train(split).look(split.pool).logits.argmax(1)
+    answers = train(split).outputs(split.pool).logits.argmax(1)
     is_known = split.truth >= 0
     assert np.mean(answers[is_known] == split.truth[is_known]) > 0.95
 
@@ -77,13 +77,13 @@ def test_the_centres_are_those_of_the_trained_network(teacher):
 
 
 def test_what_f_sees_is_logits_entropy_distance_and_embedding_of_one_pass(teacher):
-    sight = teacher.look(BLOBS.pool)
+    teacher_outputs = teacher.outputs(BLOBS.pool)
     seen = outputs(teacher.network, BLOBS.pool, what="")
-    np.testing.assert_allclose(sight.logits, seen.logits, atol=1e-5)
-    np.testing.assert_allclose(sight.entropy, entropy(seen.logits), atol=1e-5)
+    np.testing.assert_allclose(teacher_outputs.logits, seen.logits, atol=1e-5)
+    np.testing.assert_allclose(teacher_outputs.entropy, entropy(seen.logits), atol=1e-5)
     squares = ((seen.embeddings[:, None] - teacher.centres) ** 2).sum(2).min(1)
-    np.testing.assert_allclose(sight.distance, squares, rtol=1e-3, atol=1e-3)
-    np.testing.assert_array_equal(sight.embeddings, seen.embeddings)
+    np.testing.assert_allclose(teacher_outputs.distance, squares, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(teacher_outputs.embeddings, seen.embeddings)
 
 
 def test_probabilities_of_f_sum_to_one(teacher):
@@ -136,7 +136,7 @@ def test_f_learns_from_stacked_views_as_from_augmented_items():
     assert teacher.network.input_shape == (8,)
     is_known = BLOBS.truth >= 0
     for pool in (stack(BLOBS.pool), BLOBS.pool):
-        answers = teacher.look(pool).logits.argmax(1)
+        answers = teacher.outputs(pool).logits.argmax(1)
         assert np.mean(answers[is_known] == BLOBS.truth[is_known]) > 0.95
 
 

@@ -103,7 +103,7 @@ def test_every_value_and_array_is_read_as_it_was_written(tmp_path, colour):
         assert_same(store.read(), state)
     found = read_state(tmp_path / "stream")
     assert_same(found, state)
-    seen = [each.knowledge.teacher.look(items[0]).logits for each in (found, state)]
+    seen = [each.knowledge.teacher.outputs(items[0]).logits for each in (found, state)]
     np.testing.assert_array_equal(*seen)
 
 

@@ -74,7 +74,7 @@ def same(a, b):
 
 
 def accuracy(teacher, items):
-    return np.mean(teacher.look(items.inputs).logits.argmax(1) == items.labels)
+    return np.mean(teacher.outputs(items.inputs).logits.argmax(1) == items.labels)
 
 
 # The wider head
@@ -219,11 +219,11 @@ def test_with_hardly_a_memory_more_is_forgotten(teacher, memory):
 
 def test_without_distillation_f_drifts_further_from_what_it_said(teacher, memory):
     old = blobs([0, 1, 2], 80, seed=9).inputs
-    before = log_softmax(teacher.look(old).logits, 1)
+    before = log_softmax(teacher.outputs(old).logits, 1)
 
     def drift(distillation):
         later, _ = updated(teacher, memory, settings=replace(QUICK, distillation=distillation))
-        after = log_softmax(later.look(old).logits[:, :3], 1)
+        after = log_softmax(later.outputs(old).logits[:, :3], 1)
         return float(np.mean((np.exp(before) * (before - after)).sum(1)))
 
     assert drift(3.0) < drift(1.0) < drift(0.0)
@@ -287,7 +287,7 @@ def test_the_account_holds_the_losses_of_both_models_on_the_same_items(teacher, 
     later, account = updated(teacher, memory)
     for told, items in ((account.memory, memory.exemplars), (account.seeds, memory.seeds)):
         for value, model in ((told.before, teacher), (told.after, later)):
-            p = softmax(model.look(items.inputs).logits, 1)[np.arange(len(items)), items.labels]
+            p = softmax(model.outputs(items.inputs).logits, 1)[np.arange(len(items)), items.labels]
             assert value == pytest.approx(-np.log(p).mean(), rel=1e-4)
     assert (account.n_labels, account.n_new_classes) == (40, 1)
 

@@ -12,13 +12,13 @@ import numpy as np
 from s2osc.app.extract import (
     ADVICE,
     AUTO,
-    Eye,
+    FeatureExtractor,
     are_photos,
-    eye_of,
     is_installed,
     largest_side,
-    make_eye,
+    make_extractor,
     named_backbone,
+    restore_extractor,
 )
 from s2osc.app.result import (
     DRAWING,
@@ -127,19 +127,19 @@ def classify_files(
     named = named_backbone(backbone, plan.device)
     with clock("read"), noted() as notes:
         opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
-        shape, eye = choose_sight(opened, plan, named, side=side, backbone=backbone)
+        shape, extractor = choose_representation(opened, plan, named, side=side, backbone=backbone)
         items = opened.read(shape)
-    return classify_items(*items, shape, out, plan, clock, notes, eye=eye)
+    return classify_items(*items, shape, out, plan, clock, notes, extractor=extractor)
 
 
-def choose_sight(
+def choose_representation(
     opened: Opened | OpenedKnown,
     plan: Plan,
     named: Backbone | None,
     *,
     side: int | None,
     backbone: str,
-) -> tuple[InputShape, Eye | None]:
+) -> tuple[InputShape, FeatureExtractor | None]:
     """The shape items are brought to, and what they are seen by; None: as they are."""
     shape = opened.shape(side)
     check_kind(shape, side, named)
@@ -147,8 +147,8 @@ def choose_sight(
         named = usual_backbone(shape, plan.device)
     if named is None:
         return shape, None
-    eye = choose_eye(named, opened, side, plan)
-    return eye.shape, eye
+    extractor = choose_extractor(named, opened, side, plan)
+    return extractor.shape, extractor
 
 
 def check_kind(shape: InputShape, side: int | None, backbone: Backbone | None) -> None:
@@ -169,13 +169,13 @@ def usual_backbone(shape: InputShape, device: str) -> Backbone | None:
     return load_backbone(EFFICIENTNET, device)
 
 
-def choose_eye(
+def choose_extractor(
     backbone: Backbone, opened: Opened | OpenedKnown, side: int | None, plan: Plan
-) -> Eye:
+) -> FeatureExtractor:
     """The backbone for the images of a run, which it sees larger than small networks would."""
     shape = opened.shape(side, largest=largest_side(backbone))
     flip = plan.for_vectors.method.augmentation.flips(shape.channels)
-    return make_eye(backbone, shape, flip=flip)
+    return make_extractor(backbone, shape, flip=flip)
 
 
 def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
@@ -242,24 +242,27 @@ def classify_items(
     clock: Stopwatch,
     notes: Sequence[str] = (),
     *,
-    eye: Eye | None = None,
+    extractor: FeatureExtractor | None = None,
 ) -> Finding:
     """Fit, answer, and write everything into ``out`` at once."""
     run = plan.run
-    recipe = choose_recipe(plan, shape, eye)
+    recipe = choose_recipe(plan, shape, extractor)
     labels, classes = encode_labels(known.labels or [])
     with noted() as said:
         known_inputs, pool_inputs = known.inputs, pool.inputs
-        if eye:
+        if extractor:
             with clock("features"):
-                known_inputs, pool_inputs = eye.features(known.inputs), eye.features(pool.inputs)
+                known_inputs, pool_inputs = (
+                    extractor.features(known.inputs),
+                    extractor.features(pool.inputs),
+                )
         solution = recipe.method.fit(
             Labelled(known_inputs, labels), pool_inputs, seed=run.seed, device=plan.device
         )
     clock.seconds.update(solution.seconds)
     skipped = [*known.skipped, *pool.skipped]
     notes = [*notes, *said, *tell_skipped(skipped, "see skipped.csv")]
-    outcome = Outcome(solution, recipe, classes, pool, pool_inputs, shape, eye, skipped)
+    outcome = Outcome(solution, recipe, classes, pool, pool_inputs, shape, extractor, skipped)
     summary = {
         "title": run.title,
         "items": {"known": len(known), "pool": len(pool), "skipped": len(skipped)},
@@ -271,9 +274,9 @@ def classify_items(
     return Finding(solution, classes, summary)
 
 
-def choose_recipe(plan: Plan, shape: InputShape, eye: Eye | None) -> Recipe:
+def choose_recipe(plan: Plan, shape: InputShape, extractor: FeatureExtractor | None) -> Recipe:
     """What items that are brought to a shape, and perhaps seen by a backbone, are learnt with."""
-    return plan.for_vectors if eye or shape.kind == "vectors" else plan.for_images
+    return plan.for_vectors if extractor or shape.kind == "vectors" else plan.for_images
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +289,7 @@ class Outcome:
     pool: Items
     inputs: np.ndarray  # (n, ...) of the pool, as the networks see them
     shape: InputShape
-    eye: Eye | None
+    extractor: FeatureExtractor | None
     skipped: list[Skipped]
 
 
@@ -297,7 +300,7 @@ def describe_run(
     return {
         **summarise(outcome.solution, outcome.recipe, outcome.classes, outcome.pool.labels, notes),
         "shape": outcome.shape.note,
-        "backbone": outcome.eye.backbone.name if outcome.eye else None,
+        "backbone": outcome.extractor.backbone.name if outcome.extractor else None,
         "seed": seed,
         "device": device,
         "versions": versions(),
@@ -316,7 +319,12 @@ def staged_results(
 
     Yields the folder it lies in until then, for files of the caller's own.
     """
-    solution, pool, classes, eye = outcome.solution, outcome.pool, outcome.classes, outcome.eye
+    solution, pool, classes, extractor = (
+        outcome.solution,
+        outcome.pool,
+        outcome.classes,
+        outcome.extractor,
+    )
     measured = measure(solution, pool, classes)
     nearest = (
         measured.nearest if measured else Nearest.of(solution.model.probabilities(outcome.inputs))
@@ -338,7 +346,9 @@ def staged_results(
         write_tables(stage, pool.names, solution.answer, nearest, classes)
         if outcome.skipped:
             write_skipped(stage / "skipped.csv", outcome.skipped)
-        save_model(stage / MODEL, solution.model, classes, eye.describe() if eye else None)
+        save_model(
+            stage / MODEL, solution.model, classes, extractor.describe() if extractor else None
+        )
         with clock("report"):
             drawing = write_report(stage / REPORT, report, seed=summary["seed"])
         if measured:
@@ -408,11 +418,13 @@ def predict_files(
         raise SettingsError(f"--out is {out}; give a file name ending in .csv or .parquet")
     check_file_target(out, force=force)
     saved = load_model(model, resolve_device(device))
-    eye = eye_of(saved.backbone, resolve_device(device)) if saved.backbone else None
-    like = eye.shape if eye else shape_of(saved.model.teacher.network.input_shape)
+    extractor = (
+        restore_extractor(saved.backbone, resolve_device(device)) if saved.backbone else None
+    )
+    like = extractor.shape if extractor else shape_of(saved.model.teacher.network.input_shape)
     found = read_items(items, like=like, max_megapixels=max_megapixels)
     with noted() as notes:
-        inputs = eye.features(found.inputs) if eye else found.inputs
+        inputs = extractor.features(found.inputs) if extractor else found.inputs
     answer, nearest = saved.model.answer(inputs), Nearest.of(saved.model.probabilities(inputs))
     with staged_file(out) as path:
         write_table(path, found.names, answer, nearest, saved.classes)

@@ -27,7 +27,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class Eye:
+class FeatureExtractor:
     """How the images of a run become vectors: brought to a shape, then seen by a backbone."""
 
     backbone: Backbone
@@ -40,7 +40,7 @@ class Eye:
         return compute_features(images, self.backbone, n_views=self.n_views, flip=self.flip)
 
     def describe(self) -> dict[str, Any]:
-        """Everything ``eye_of`` needs to see new images in the same way."""
+        """Everything ``restore_extractor`` needs to see new images in the same way."""
         return {
             "name": self.backbone.name,
             "version": self.backbone.version,
@@ -76,15 +76,15 @@ def largest_side(backbone: Backbone) -> int:
     return LARGE_SIDE if backbone.name == EFFICIENTNET else backbone.side
 
 
-def make_eye(backbone: Backbone, shape: InputShape, *, flip: bool) -> Eye:
+def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> FeatureExtractor:
     """A backbone for images of a shape."""
     if backbone.name == EFFICIENTNET:
         backbone = replace(backbone, side=choose_side(shape.height, shape.width))
-    return Eye(backbone, shape, flip)
+    return FeatureExtractor(backbone, shape, flip)
 
 
-def eye_of(told: dict[str, Any], device: str) -> Eye:
-    """The eye of a saved model, from what ``describe`` said."""
+def restore_extractor(told: dict[str, Any], device: str) -> FeatureExtractor:
+    """The extractor of a saved model, from what ``describe`` said."""
     try:
         height, width, channels = (int(told[name]) for name in ("height", "width", "channels"))
         shape = InputShape("images", height, width, channels)
@@ -100,4 +100,4 @@ def eye_of(told: dict[str, Any], device: str) -> Eye:
             f"the model was made with weights {version} of the backbone {name}, but those "
             f"installed are {backbone.version}; install the earlier ones, or classify anew"
         )
-    return Eye(backbone, shape, flip, n_views)
+    return FeatureExtractor(backbone, shape, flip, n_views)

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2osc.app.classify import Plan, Recipe, Run, choose_recipe, choose_sight, make_plan, noted
+from s2osc.app.classify import (
+    Plan,
+    Recipe,
+    Run,
+    choose_recipe,
+    choose_representation,
+    make_plan,
+    noted,
+)
 from s2osc.app.extract import AUTO, named_backbone
 from s2osc.app.result import judge, write_summary
 from s2osc.app.stream import LEARNERS_OWN, check_names
@@ -206,11 +214,11 @@ def read_material(
     """Labelled files, seen as `s2osc classify` would see them."""
     named = named_backbone(backbone, plan.device)
     opened = open_known(path, max_megapixels=max_megapixels)
-    shape, eye = choose_sight(opened, plan, named, side=side, backbone=backbone)
+    shape, extractor = choose_representation(opened, plan, named, side=side, backbone=backbone)
     items = opened.read(shape)
     labels, classes = encode_labels(items.labels or [])
-    inputs = eye.features(items.inputs) if eye else items.inputs
-    return Material(path.name, inputs, labels, classes), choose_recipe(plan, shape, eye)
+    inputs = extractor.features(items.inputs) if extractor else items.inputs
+    return Material(path.name, inputs, labels, classes), choose_recipe(plan, shape, extractor)
 
 
 def load_material(name: str, plan: Plan, folder: Path | None) -> tuple[Material, Recipe]:

@@ -19,7 +19,7 @@ from s2osc.app.classify import (
     Run,
     check_decision,
     choose_recipe,
-    choose_sight,
+    choose_representation,
     describe_run,
     make_plan,
     noted,
@@ -27,7 +27,7 @@ from s2osc.app.classify import (
     staged_results,
     tell_skipped,
 )
-from s2osc.app.extract import AUTO, eye_of, named_backbone
+from s2osc.app.extract import AUTO, named_backbone, restore_extractor
 from s2osc.app.result import SUMMARY
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
@@ -110,13 +110,13 @@ def init_files(
     named = named_backbone(backbone, plan.device)
     with noted() as notes:
         opened = open_known(known, max_megapixels=max_megapixels)
-        shape, eye = choose_sight(opened, plan, named, side=side, backbone=backbone)
+        shape, extractor = choose_representation(opened, plan, named, side=side, backbone=backbone)
         items = opened.read(shape)
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
-        recipe = choose_recipe(plan, shape, eye)
+        recipe = choose_recipe(plan, shape, extractor)
         state = begin_stream(
-            Labelled(eye.features(items.inputs) if eye else items.inputs, labels),
+            Labelled(extractor.features(items.inputs) if extractor else items.inputs, labels),
             classes,
             build_learner(recipe.preset, run.changes, memory),
             seed=run.seed,
@@ -124,7 +124,7 @@ def init_files(
             facts={
                 "preset": recipe.preset,
                 "shape": shape.note,
-                "backbone": eye.describe() if eye else None,
+                "backbone": extractor.describe() if extractor else None,
             },
         )
     with open_store(folder, make=True) as store:
@@ -184,16 +184,16 @@ def window_files(
         before = store.read(device)
         recipe = decide_by(before, decision or {})
         told = before.facts.get("backbone")
-        eye = eye_of(told, device) if told else None
-        shape = eye.shape if eye else shape_of(before.item_shape)
+        extractor = restore_extractor(told, device) if told else None
+        shape = extractor.shape if extractor else shape_of(before.item_shape)
         with clock("read"):
             items = read_items(pool, like=shape, max_megapixels=max_megapixels)
         check_items(items)
         with noted() as said:
             inputs = items.inputs
-            if eye:
+            if extractor:
                 with clock("features"):
-                    inputs = eye.features(items.inputs)
+                    inputs = extractor.features(items.inputs)
             opened = open_window(
                 replace(before, learner=replace(before.learner, method=recipe.method)),
                 *(inputs, items.names, asking),
@@ -211,7 +211,7 @@ def window_files(
         after = after if asking.budget else close_questions(after)
         outcome = Outcome(
             *(solution, recipe, before.class_names, items, inputs),
-            *(describe_shape(shape, len(items)), eye, items.skipped),
+            *(describe_shape(shape, len(items)), extractor, items.skipped),
         )
         notes = [
             *tell_closed(before),

@@ -148,7 +148,7 @@ class EULAC:
             known, self.recipe, seed=seed, device=device, one_will_do=True
         )
         known_share = estimate_known_share(
-            teacher.look(held_out.inputs).embeddings, teacher.look(pool).embeddings, seed=seed
+            teacher.outputs(held_out.inputs).embeddings, teacher.outputs(pool).embeddings, seed=seed
         )
         network = self._train(training, pool, known_share, seed=seed, device=device)
         classifier = PoolClassifier(network, self.loss, known_share, threshold=0.0)

@@ -95,7 +95,7 @@ class NetworkEyes:
         return self.teacher.centres.shape[1]
 
     def look(self, inputs: np.ndarray) -> Seen:
-        sight = self.teacher.look(inputs)
+        sight = self.teacher.outputs(inputs)
         return Seen(sight.embeddings, softmax(sight.logits, axis=1), sight.embeddings)
 
 

@@ -168,7 +168,7 @@ class ODIN:
         teacher, _, held_out = train_closed(known, self.recipe, seed=seed, device=device)
         temperature, eps = self.temperature, self.eps
         if temperature is None:
-            logits = teacher.look(held_out.inputs).logits
+            logits = teacher.outputs(held_out.inputs).logits
             temperature = choose_temperature(logits, held_out.labels)
         if eps is None:
             eps = choose_eps(teacher.network, held_out.inputs, self.grid, temperature)
@@ -206,4 +206,4 @@ class Perturbed:
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """The embedding by f."""
-        return self.teacher.look(inputs).embeddings
+        return self.teacher.outputs(inputs).embeddings

@@ -133,7 +133,7 @@ class OneClassSVM:
         if self.space == "f":
             teacher, training, held_out = train_closed(known, self.recipe, seed=seed, device=device)
             return Parts(training, held_out), Rows(
-                lambda inputs: teacher.look(inputs).embeddings, teacher.centres.shape[1]
+                lambda inputs: teacher.outputs(inputs).embeddings, teacher.centres.shape[1]
             )
         parts = hold_out(known, self.recipe.held_out, seed=seed)
         principal = find_principal(

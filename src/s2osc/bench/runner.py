@@ -48,7 +48,7 @@ from s2osc.data.streams import Stream, StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET, load_backbone
 from s2osc.nets.features import compute_features, default_folder
-from s2osc.nets.network_cache import Kept, networks_kept_in
+from s2osc.nets.network_cache import NetworkCache, networks_cached_in
 from s2osc.pipeline.method import Solution
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
@@ -323,13 +323,13 @@ def run_stream(run: Run, stream: Stream, experiment: Experiment, *, device: str)
 
 
 @contextmanager
-def _kept(keep: bool) -> Iterator[Kept | None]:
-    with networks_kept_in(default_folder() / "networks") if keep else nullcontext() as kept:
+def _kept(keep: bool) -> Iterator[NetworkCache | None]:
+    with networks_cached_in(default_folder() / "networks") if keep else nullcontext() as kept:
         yield kept
 
 
 def seconds_per_step(
-    fitted: Any, measured: dict[str, float], kept: Kept | None
+    fitted: Any, measured: dict[str, float], kept: NetworkCache | None
 ) -> dict[str, float]:
     """Seconds of each step, with those that a kept f took when it was trained."""
     steps = dict(fitted.seconds) if isinstance(fitted, Solution) else dict(measured)

@@ -65,14 +65,14 @@ def _add_init(actions: Any, shared: Shared) -> None:
     )
     _add_state(parser)
     _add_memory(parser)
-    _add_sight(parser)
+    _add_representation(parser)
     parser.add_argument(
         "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
     )
     shared.add_run(parser)
 
 
-def _add_sight(parser: argparse.ArgumentParser) -> None:
+def _add_representation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--side", type=int, help="bring images to squares of this many pixels (default: chosen)"
     )
@@ -190,7 +190,7 @@ def _add_simulate(actions: Any, shared: Shared) -> None:
     )
     _add_asking(parser)
     _add_memory(parser)
-    _add_sight(parser)
+    _add_representation(parser)
     shared.add_folder(parser)
     shared.add_reading(parser)
     shared.add_run(parser)

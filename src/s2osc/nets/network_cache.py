@@ -1,8 +1,8 @@
 """Trained networks kept on disk by what they were trained with, so that none is trained twice.
 
-Nothing is kept until a caller says ``with networks_kept_in(folder):``. Then a network whose items,
-settings and seed have been seen before is read from there, and the seconds its training took are
-told, so that a comparison of methods can charge each of them for it.
+Nothing is cached until a caller says ``with networks_cached_in(folder):``. Then a network that was
+trained before with the same items, settings and seed is read from there, and the seconds its
+training took are counted, so that a comparison of methods can charge each of them for it.
 """
 
 import hashlib
@@ -30,20 +30,20 @@ FORMAT = 1
 
 
 @dataclass
-class Kept:
+class NetworkCache:
     """A folder of networks, and the seconds of training that were saved by it."""
 
     folder: Path
     seconds_saved: float = 0.0
 
 
-_current: ContextVar[Kept | None] = ContextVar("kept networks", default=None)
+_current: ContextVar[NetworkCache | None] = ContextVar("kept networks", default=None)
 
 
 @contextmanager
-def networks_kept_in(folder: Path) -> Iterator[Kept]:
+def networks_cached_in(folder: Path) -> Iterator[NetworkCache]:
     """Keep every network trained within, and read those that are there already."""
-    kept = Kept(folder)
+    kept = NetworkCache(folder)
     token = _current.set(kept)
     try:
         yield kept

@@ -45,7 +45,7 @@ from s2osc.pipeline.student import (
     train_student,
     weigh_vote,
 )
-from s2osc.pipeline.teacher import Sight, Teacher, TeacherSettings, train_teacher
+from s2osc.pipeline.teacher import Teacher, TeacherOutputs, TeacherSettings, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
@@ -158,14 +158,14 @@ class S2OSCMethod:
     ) -> Solution:
         """Every step after f: ``training`` is what f has learnt, the seeds what it has not."""
         with clock("filter"):
-            sight = teacher.look(pooled.inputs)
-            unit = units(sight, self.filtering)
-            w = distinctness(sight, unit, self.filtering)
-            ranking = self._rank(pooled, sight, w, training, seed=seed)
-            p_value = p_value_of(ranking, pooled, sight.logits.argmax(1))
+            teacher_outputs = teacher.outputs(pooled.inputs)
+            unit = units(teacher_outputs, self.filtering)
+            w = distinctness(teacher_outputs, unit, self.filtering)
+            ranking = self._rank(pooled, teacher_outputs, w, training, seed=seed)
+            p_value = p_value_of(ranking, pooled, teacher_outputs.logits.argmax(1))
         if self.decision.rule == "seeds" and p_value > self.decision.level:
             return self._nothing_unknown(
-                teacher, pooled, sight, w, ranking, p_value, training, clock, seed=seed
+                teacher, pooled, teacher_outputs, w, ranking, p_value, training, clock, seed=seed
             )
         with clock("filter"):
             k, purity = self._choose_k(ranking, pooled, training)
@@ -173,7 +173,7 @@ class S2OSCMethod:
             told = told_by_seeds(ranking, pooled, seed=seed) if len(pooled.seed_labels) else None
         with clock("student"):
             lesson = prepare_lesson(
-                *(teacher, training, pooled.inputs, sight.logits, parts, k, self.student),
+                *(teacher, training, pooled.inputs, teacher_outputs.logits, parts, k, self.student),
                 seed=seed,
                 pool_unknown=told,
             )
@@ -181,23 +181,27 @@ class S2OSCMethod:
                 teacher, lesson, self.student, self.augmentation, seed=seed, device=device
             )
         with clock("answer"):
-            seen = student.look(pooled.inputs)
+            seen = student.outputs(pooled.inputs)
             if student.vote and len(pooled.seed_labels):
-                of_seeds = seen.logits[pooled.n :], sight.logits[pooled.n :]
+                of_seeds = seen.logits[pooled.n :], teacher_outputs.logits[pooled.n :]
                 student = weigh_vote(student, *of_seeds, pooled.seed_labels)
-            evidence = self._gather(student, seen, sight, ranking, pooled, p_value, seed=seed)
-            decision = self._decide(student, seen, sight, evidence, seed=seed)
-            named = student.probabilities(seen.logits, sight.logits)[:, :-1].argmax(1)
+            evidence = self._gather(
+                student, seen, teacher_outputs, ranking, pooled, p_value, seed=seed
+            )
+            decision = self._decide(student, seen, teacher_outputs, evidence, seed=seed)
+            named = student.probabilities(seen.logits, teacher_outputs.logits)[:, :-1].argmax(1)
         with clock("groups"):
             space, grouping = self._group(
-                teacher, training, pooled, sight, decision.labels == UNKNOWN, seed=seed
+                teacher, training, pooled, teacher_outputs, decision.labels == UNKNOWN, seed=seed
             )
             odds = student.log_odds(seen.logits)
             threshold = (
                 None if evidence is None else threshold_for_new(evidence, odds, self.decision)
             )
             model = OpenSetModel(teacher, student, space, grouping, self.filtering, unit, threshold)
-            groups = model.groups_of(pooled.inputs[: pooled.n], sight.embeddings[: pooled.n])
+            groups = model.groups_of(
+                pooled.inputs[: pooled.n], teacher_outputs.embeddings[: pooled.n]
+            )
         answer = Answer(
             labels=decision.labels,
             unknown_score=decision.unknown_score,
@@ -229,11 +233,19 @@ class S2OSCMethod:
         )
 
     def _rank(
-        self, pooled: Pool, sight: Sight, w: np.ndarray, training: Labelled, *, seed: int
+        self,
+        pooled: Pool,
+        teacher_outputs: TeacherOutputs,
+        w: np.ndarray,
+        training: Labelled,
+        *,
+        seed: int,
     ) -> Ranking:
         if self.filtering.by == "paper" or not len(pooled.seed_labels):
             return Ranking(w, w[:, None], np.ones(training.n_classes))
-        return rank_by_signs(pooled.inputs, sight, w, training, pooled.seed_labels, seed=seed)
+        return rank_by_signs(
+            pooled.inputs, teacher_outputs, w, training, pooled.seed_labels, seed=seed
+        )
 
     def _choose_k(
         self, ranking: Ranking, pooled: Pool, training: Labelled
@@ -260,7 +272,7 @@ class S2OSCMethod:
         self,
         student: Student,
         seen: Outputs,
-        sight: Sight,
+        teacher_outputs: TeacherOutputs,
         ranking: Ranking,
         pooled: Pool,
         p_value: float,
@@ -270,7 +282,7 @@ class S2OSCMethod:
         """What the answer rests on: scores of pool and seeds, and their nearest known classes."""
         if not len(pooled.seed_labels):
             return None
-        named = student.probabilities(seen.logits, sight.logits)[:, :-1]
+        named = student.probabilities(seen.logits, teacher_outputs.logits)[:, :-1]
         weights = ranking.class_weights[pooled.seed_labels]
         if self.decision.rule == "argmax":
             margin = seen.logits[:, -1] - seen.logits[:, :-1].max(1)
@@ -291,14 +303,14 @@ class S2OSCMethod:
         self,
         student: Student,
         seen: Outputs,
-        sight: Sight,
+        teacher_outputs: TeacherOutputs,
         evidence: Evidence | None,
         *,
         seed: int,
     ) -> Decision:
         if evidence is not None:
             return decide(evidence, self.decision, seed=seed)
-        p = student.probabilities(seen.logits, sight.logits)
+        p = student.probabilities(seen.logits, teacher_outputs.logits)
         unknown = student.says_unknown(seen.logits)
         nearest = p[:, :-1].argmax(1)
         confidence = np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest])
@@ -309,7 +321,7 @@ class S2OSCMethod:
         teacher: Teacher,
         training: Labelled,
         pooled: Pool,
-        sight: Sight,
+        teacher_outputs: TeacherOutputs,
         is_unknown: np.ndarray,
         *,
         seed: int,
@@ -317,7 +329,7 @@ class S2OSCMethod:
         """Group the unknown items by the measure of known ones: seeds, or some f has learnt."""
         if len(pooled.seed_labels):
             labels = pooled.seed_labels
-            known = one_vector(pooled.inputs[pooled.n :]), sight.embeddings[pooled.n :]
+            known = one_vector(pooled.inputs[pooled.n :]), teacher_outputs.embeddings[pooled.n :]
         else:
             rows = rng(seed, "compared").permutation(len(training))[:N_COMPARED]
             labels = training.labels[rows]
@@ -325,7 +337,7 @@ class S2OSCMethod:
             seen = outputs(teacher.network, inputs, what="f looks at items")
             known = one_vector(inputs), seen.embeddings
         rows = np.flatnonzero(is_unknown)
-        unknown = one_vector(pooled.inputs[rows]), sight.embeddings[rows]
+        unknown = one_vector(pooled.inputs[rows]), teacher_outputs.embeddings[rows]
         space = fit_space(known, labels, unknown, seed=seed)
         pictures = None
         if unknown[0].ndim > 2:
@@ -341,7 +353,7 @@ class S2OSCMethod:
         self,
         teacher: Teacher,
         pooled: Pool,
-        sight: Sight,
+        teacher_outputs: TeacherOutputs,
         w: np.ndarray,
         ranking: Ranking,
         p_value: float,
@@ -351,7 +363,7 @@ class S2OSCMethod:
         seed: int,
     ) -> Solution:
         """f's answer: no student is trained where the pool differs in nothing from the seeds."""
-        named, n = softmax(sight.logits, axis=1), pooled.n
+        named, n = softmax(teacher_outputs.logits, axis=1), pooled.n
         weights = ranking.class_weights[pooled.seed_labels]
         evidence = make_evidence(ranking.score, named, pooled, weights, p_value)
         decision = decide(evidence, self.decision, seed=seed)
@@ -371,7 +383,7 @@ class S2OSCMethod:
             KnownOnlyModel(teacher),
             answer,
             Partition(np.empty(0, int), np.arange(n)),
-            sight.embeddings[:n],
+            teacher_outputs.embeddings[:n],
             0,
             n_steps={"teacher": self.teacher.training.n_steps(len(training))},
             seconds=clock.seconds,

@@ -30,29 +30,29 @@ class OpenSetModel:
         return self.answer(inputs)
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        return self.student.look(inputs).embeddings
+        return self.student.outputs(inputs).embeddings
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown."""
-        taught = self.teacher.look(inputs).logits
-        return self.student.probabilities(self.student.look(inputs).logits, taught)
+        taught = self.teacher.outputs(inputs).logits
+        return self.student.probabilities(self.student.outputs(inputs).logits, taught)
 
     def answer(self, inputs: np.ndarray) -> Answer:
         """Everything about each item. None is filtered: that is a matter of the pool of the fit."""
-        sight = self.teacher.look(inputs)
-        logits = self.student.look(inputs).logits
-        p = self.student.probabilities(logits, sight.logits)
+        teacher_outputs = self.teacher.outputs(inputs)
+        logits = self.student.outputs(inputs).logits
+        p = self.student.probabilities(logits, teacher_outputs.logits)
         unknown = self.says_unknown(logits)
         known_class = p[:, :-1].argmax(1)
         groups = np.full(len(p), -1)
         if unknown.any():
-            groups[unknown] = self.groups_of(inputs[unknown], sight.embeddings[unknown])
+            groups[unknown] = self.groups_of(inputs[unknown], teacher_outputs.embeddings[unknown])
         return Answer(
             labels=np.where(unknown, UNKNOWN, known_class),
             unknown_score=p[:, -1],
             confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), known_class]),
             groups=groups,
-            distinctness=distinctness(sight, self.unit, self.filtering),
+            distinctness=distinctness(teacher_outputs, self.unit, self.filtering),
             filtered=np.zeros(len(p), bool),
             nearest=known_class,
         )
@@ -79,21 +79,21 @@ class KnownOnlyModel:
 
     def answer(self, inputs: np.ndarray) -> Answer:
         """The most probable known class; the score is the entropy of f over its largest value."""
-        sight = self.teacher.look(inputs)
-        p = softmax(sight.logits, axis=1)
+        teacher_outputs = self.teacher.outputs(inputs)
+        p = softmax(teacher_outputs.logits, axis=1)
         n, n_classes = p.shape
         return Answer(
             labels=p.argmax(1),
-            unknown_score=sight.entropy / np.log(n_classes),
+            unknown_score=teacher_outputs.entropy / np.log(n_classes),
             confidence=p.max(1),
             groups=np.full(n, -1),
-            distinctness=sight.entropy + sight.distance,
+            distinctness=teacher_outputs.entropy + teacher_outputs.distance,
             filtered=np.zeros(n, bool),
             nearest=p.argmax(1),
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        return self.teacher.look(inputs).embeddings
+        return self.teacher.outputs(inputs).embeddings
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown, which is never."""

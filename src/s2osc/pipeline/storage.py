@@ -65,7 +65,7 @@ def save_model(
         description |= {
             "unknown": model.student.unknown,
             "vote": model.student.vote,
-            "voice": model.student.voice,
+            "voice": model.student.vote_weight,
             "threshold": _write_number(model.threshold),
             "filtering": asdict(model.filtering),
             "unit": model.unit._asdict(),
@@ -232,8 +232,8 @@ def _read_student(
     wanted = {"one": teacher.n_classes + 1, "many": 2}.get(description["unknown"])
     if network.head.out_features != wanted:
         raise ValueError(f"unknown is {description['unknown']!r}, but g has other outputs")
-    vote, voice = bool(description["vote"]), float(description["voice"])
-    return Student(network, description["unknown"], vote, voice)
+    vote, vote_weight = bool(description["vote"]), float(description["voice"])
+    return Student(network, description["unknown"], vote, vote_weight)
 
 
 def _read_grouping(description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Grouping:

@@ -108,9 +108,9 @@ class Student:
     network: Network
     unknown: Literal["one", "many"]
     vote: bool
-    voice: float = 1.0  # how much g counts beside f where both vote
+    vote_weight: float = 1.0  # how much g counts beside f where both vote
 
-    def look(self, inputs: np.ndarray) -> Outputs:
+    def outputs(self, inputs: np.ndarray) -> Outputs:
         return outputs(self.network, inputs, what="g answers")
 
     def probabilities(self, logits: np.ndarray, teacher_logits: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ class Student:
             named = softmax(teacher_logits, axis=1)
         elif self.vote:
             # The class with the largest log f + log g; what normalises either cancels out.
-            named = softmax(self.voice * logits[:, :-1] + teacher_logits, axis=1)
+            named = softmax(self.vote_weight * logits[:, :-1] + teacher_logits, axis=1)
         else:
             return p
         return np.concatenate([(1 - p[:, -1:]) * named, p[:, -1:]], axis=1)
@@ -134,22 +134,23 @@ class Student:
         return logits.argmax(1) == logits.shape[1] - 1
 
 
-VOICES = (1.0, 0.5, 0.0)
+VOTE_WEIGHTS = (1.0, 0.5, 0.0)
 
 
 def weigh_vote(
     student: Student, logits: np.ndarray, teacher_logits: np.ndarray, labels: np.ndarray
 ) -> Student:
-    """g with as much of a voice as names most seeds rightly, the larger one where they are even.
+    """g with the vote weight that names most seeds rightly; of equal ones the largest.
 
     g learns the known classes beside much else, and where they are hard to tell it may do worse
     than f. ``labels`` are those of the items the logits are of.
     """
-    voices = [replace(student, voice=voice) for voice in VOICES]
+    weighted = [replace(student, vote_weight=vote_weight) for vote_weight in VOTE_WEIGHTS]
     right = [
-        np.mean(s.probabilities(logits, teacher_logits)[:, :-1].argmax(1) == labels) for s in voices
+        np.mean(s.probabilities(logits, teacher_logits)[:, :-1].argmax(1) == labels)
+        for s in weighted
     ]
-    return voices[int(np.argmax(right))]
+    return weighted[int(np.argmax(right))]
 
 
 def prepare_lesson(
@@ -177,7 +178,7 @@ def prepare_lesson(
     return Lesson(
         inputs=np.concatenate([d_in, pool[parts.unknown]]),
         labels=np.concatenate([known_labels, np.full(len(parts.unknown), label_of_unknown)]),
-        taught=np.concatenate([teacher.look(d_in).logits, pool_taught[parts.unknown]]),
+        taught=np.concatenate([teacher.outputs(d_in).logits, pool_taught[parts.unknown]]),
         pool=pool,
         undecided=parts.undecided,
         pool_taught=pool_taught,

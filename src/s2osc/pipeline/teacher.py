@@ -31,7 +31,7 @@ class TeacherSettings:
             raise SettingsError(f"teacher.augment is {self.augment}; give a share from 0 to 1")
 
 
-class Sight(NamedTuple):
+class TeacherOutputs(NamedTuple):
     """What f sees in n items, from one forward pass."""
 
     logits: np.ndarray  # (n, C) float32
@@ -80,15 +80,15 @@ class Teacher:
     def n_classes(self) -> int:
         return len(self.centres)
 
-    def look(self, inputs: np.ndarray) -> Sight:
+    def outputs(self, inputs: np.ndarray) -> TeacherOutputs:
         """Logits, entropy, distance and embedding of each item."""
         logits, embeddings = outputs(self.network, inputs, what="f looks at items")
         distance = distance_to_centres(embeddings, self.centres)
-        return Sight(logits, entropy(logits), distance, embeddings)
+        return TeacherOutputs(logits, entropy(logits), distance, embeddings)
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """f(x): (n, C) probabilities of the known classes."""
-        return softmax(self.look(inputs).logits, axis=1)
+        return softmax(self.outputs(inputs).logits, axis=1)
 
 
 def train_teacher(

@@ -34,7 +34,7 @@ class Knowledge:
 
     def name_known(self, inputs: np.ndarray) -> np.ndarray:
         """(n,) the known class that f gives each item."""
-        return self.teacher.look(inputs).logits.argmax(1)
+        return self.teacher.outputs(inputs).logits.argmax(1)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def is_ignored(state: StreamState, window: np.ndarray) -> np.ndarray:
     if len(state.ignored) <= 2:
         return np.zeros(len(window), bool)
     teacher = state.knowledge.teacher
-    others, items = teacher.look(state.ignored).embeddings, teacher.look(window).embeddings
+    others, items = teacher.outputs(state.ignored).embeddings, teacher.outputs(window).embeddings
     search = NearestNeighbors(n_neighbors=2).fit(others)
     among_others = search.kneighbors(others)[0][:, 1]
     distance = search.kneighbors(items, n_neighbors=1)[0][:, 0]

@@ -231,7 +231,7 @@ def test_a_learner_that_fails_is_recorded_with_its_error(data, monkeypatch):
     with pytest.raises(DataError, match="1 of 1 runs failed"):
         run(data)
     record = read_record(data / "results/small/tiny-fragile-smoke-p0.json")
-    assert record["error"].pop("where")[-1].startswith("test_stream_experiments.py:")
+    assert record["error"].pop("where")[-1].startswith("test_streams.py:")
     assert record["error"] == {"kind": "RuntimeError", "message": "out of luck"}
     assert "Failed: fragile on tiny" in make_tables(data / "results", ["small"])["small"]
 

@@ -152,13 +152,13 @@ def test_the_judgement_holds_the_answer_the_teacher_and_the_filter():
     figures = figures_of(split, solution)
     is_unknown = split.truth < 0
     assert evaluate(split.truth, solution.answer).items() <= figures.items()
-    said = solution.model.teacher.look(split.pool).logits.argmax(1)
+    said = solution.model.teacher.outputs(split.pool).logits.argmax(1)
     expected = np.mean((said == split.truth)[~is_unknown])
     assert figures["teacher_known_accuracy"] == pytest.approx(expected, abs=1e-5)
     purity = is_unknown[solution.partition.unknown].mean()
     assert figures["purity_of_d_out"] == pytest.approx(purity, abs=1e-5)
     assert figures["n_groups"] == solution.model.grouping.n_groups
-    entropy = solution.model.teacher.look(split.pool).entropy
+    entropy = solution.model.teacher.outputs(split.pool).entropy
     assert figures["teacher_auroc"] == pytest.approx(auroc(split.truth, entropy), abs=1e-5)
     assert figures["k"] == solution.k == 15
     assert "p_value" not in figures  # nobody was there to tell

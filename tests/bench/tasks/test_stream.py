@@ -26,7 +26,7 @@ from s2osc.metrics import evaluate, evaluate_classes
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.backbones import Backbone
 from s2osc.nets.features import compute_features
-from s2osc.nets.network_cache import Kept
+from s2osc.nets.network_cache import NetworkCache
 from s2osc.stream.learner import Incremental, Seen
 from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled, Predictions
@@ -262,7 +262,7 @@ def test_a_class_without_test_items_is_refused_by_name():
 
 
 def test_seconds_of_a_kept_network_are_charged_to_the_step_that_used_it(tmp_path):
-    kept = Kept(tmp_path)
+    kept = NetworkCache(tmp_path)
     clock = Charges(kept)
     for seconds in (100.0, 50.0):
         with clock("recognise"):

@@ -27,7 +27,7 @@ from s2osc.pipeline.filter.distinctness import (
     units,
 )
 from s2osc.pipeline.filter.score import FEWEST_SEEDS, sum_of_ranks
-from s2osc.pipeline.teacher import Sight, distance_to_centres, entropy
+from s2osc.pipeline.teacher import TeacherOutputs, distance_to_centres, entropy
 from s2osc.types import Labelled
 from samples import make_blobs, make_images
 
@@ -45,7 +45,7 @@ def random(seed=0):
 def seen(entropies, distances):
     """What f sees, for tests that need no more of it."""
     nothing = np.zeros((len(entropies), 2))
-    return Sight(nothing, np.array(entropies), np.array(distances), nothing)
+    return TeacherOutputs(nothing, np.array(entropies), np.array(distances), nothing)
 
 
 # w
@@ -56,30 +56,32 @@ def test_w_of_three_points_by_hand():
     embeddings = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
     centres = np.array([[0.0, 0.0], [3.0, 3.0]])
     distance = distance_to_centres(embeddings, centres)
-    sight = Sight(logits, entropy(logits), distance, embeddings)
+    teacher_outputs = TeacherOutputs(logits, entropy(logits), distance, embeddings)
     settings = FilterSettings(distance_weight=2.0)
-    w = distinctness(sight, units(sight, settings), settings)
+    w = distinctness(teacher_outputs, units(teacher_outputs, settings), settings)
     # u = log 2, 0, H(3/4, 1/4); d = 1, 1, 4 (squared); lambda = 2
     h = -0.75 * log(0.75) - 0.25 * log(0.25)
     np.testing.assert_allclose(w, [log(2) + 2, 2, h + 8])
 
 
 def test_without_distance_w_is_the_entropy():
-    sight = seen([0.3, 0.6], [100.0, 1.0])
+    teacher_outputs = seen([0.3, 0.6], [100.0, 1.0])
     settings = FilterSettings(distance_weight=0.0)
-    np.testing.assert_allclose(distinctness(sight, units(sight, settings), settings), [0.3, 0.6])
+    np.testing.assert_allclose(
+        distinctness(teacher_outputs, units(teacher_outputs, settings), settings), [0.3, 0.6]
+    )
 
 
 def test_entropy_and_distance_are_added_as_they_are_as_in_the_paper():
-    sight = seen([0.0, 0.6], [100.0, 1.0])
-    assert units(sight, FilterSettings()) == Units(1.0, 1.0)
+    teacher_outputs = seen([0.0, 0.6], [100.0, 1.0])
+    assert units(teacher_outputs, FilterSettings()) == Units(1.0, 1.0)
 
 
 def test_standardised_terms_are_counted_in_deviations_over_the_pool():
-    sight = seen([0.1, 0.5], [0.0, 200.0])
-    unit = units(sight, STANDARDISED)
+    teacher_outputs = seen([0.1, 0.5], [0.0, 200.0])
+    unit = units(teacher_outputs, STANDARDISED)
     assert unit == pytest.approx((0.2, 100.0))
-    np.testing.assert_allclose(distinctness(sight, unit, STANDARDISED), [0.5, 4.5])
+    np.testing.assert_allclose(distinctness(teacher_outputs, unit, STANDARDISED), [0.5, 4.5])
 
 
 def test_standardised_w_does_not_depend_on_the_scale_of_the_embedding():
@@ -92,10 +94,10 @@ def test_standardised_w_does_not_depend_on_the_scale_of_the_embedding():
 
 
 def test_a_constant_term_does_not_divide_by_zero():
-    sight = seen(np.zeros(3), [1.0, 2.0, 6.0])
-    unit = units(sight, STANDARDISED)
+    teacher_outputs = seen(np.zeros(3), [1.0, 2.0, 6.0])
+    unit = units(teacher_outputs, STANDARDISED)
     assert unit.entropy == 1.0
-    assert np.isfinite(distinctness(sight, unit, STANDARDISED)).all()
+    assert np.isfinite(distinctness(teacher_outputs, unit, STANDARDISED)).all()
 
 
 # The signs of the unknown
@@ -109,9 +111,11 @@ def ranked(inputs, labels, *, seed=0):
     together = np.concatenate([inputs[pool], inputs[seeds]])
     n = len(together)
     noise = random(1).normal(size=(n, 6)).astype(np.float32)
-    sight = Sight(noise[:, :3], random(2).random(n), random(3).random(n), noise)
+    teacher_outputs = TeacherOutputs(noise[:, :3], random(2).random(n), random(3).random(n), noise)
     known = Labelled(inputs[training], labels[training])
-    found = rank_by_signs(together, sight, random(4).random(n), known, labels[seeds], seed=seed)
+    found = rank_by_signs(
+        together, teacher_outputs, random(4).random(n), known, labels[seeds], seed=seed
+    )
     return found, np.concatenate([labels[pool], labels[seeds]]) == 3
 
 

@@ -77,13 +77,13 @@ def groups_of(
 def judge_steps(split: Split, solution: Solution) -> dict[str, float]:
     """Figures of the steps on the way to the answer: f's accuracy, D_out's purity, the audit."""
     is_known = split.truth != UNKNOWN
-    sight = solution.model.teacher.look(split.pool)
+    teacher_outputs = solution.model.teacher.outputs(split.pool)
     figures: dict[str, float] = {"k": solution.k}
     if is_known.any():
-        right = sight.logits.argmax(1)[is_known] == split.truth[is_known]
+        right = teacher_outputs.logits.argmax(1)[is_known] == split.truth[is_known]
         figures["teacher_known_accuracy"] = float(np.mean(right))
     if not is_known.all():
-        figures["teacher_auroc"] = auroc(split.truth, sight.entropy)
+        figures["teacher_auroc"] = auroc(split.truth, teacher_outputs.entropy)
     if solution.k:
         figures["purity_of_d_out"] = float(np.mean(~is_known[solution.partition.unknown]))
     if solution.trust is not None:

@@ -22,7 +22,7 @@ from s2osc.metrics import (
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.backbones import load_backbone
 from s2osc.nets.features import compute_features
-from s2osc.nets.network_cache import Kept
+from s2osc.nets.network_cache import NetworkCache
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.teacher import TeacherSettings, train_teacher
 from s2osc.progress import track
@@ -88,7 +88,7 @@ class Acquainted(NamedTuple):
 class Charges:
     """Seconds of steps, with those that a kept network took when it was trained."""
 
-    def __init__(self, kept: Kept | None) -> None:
+    def __init__(self, kept: NetworkCache | None) -> None:
         self.kept = kept
         self.seconds: dict[str, float] = {}
         self.last: dict[str, float] = {}
@@ -110,7 +110,7 @@ def follow(
     *,
     seed: int,
     joint_accuracy: float,
-    kept: Kept | None = None,
+    kept: NetworkCache | None = None,
     device: str = "cpu",
 ) -> dict[str, Any]:
     """Every window in turn: recognise, judge, ask, learn. A label comes after the answer to it."""
@@ -262,7 +262,7 @@ def joint_accuracy(
         np.concatenate([stream.known.labels, *(w.truth for w in stream.windows)]),
     )
     teacher = train_teacher(everything, settings, augmentation, seed=seed, device=device)
-    named = teacher.look(stream.test.inputs).logits.argmax(1)
+    named = teacher.outputs(stream.test.inputs).logits.argmax(1)
     return round(float(np.mean(named == stream.test.truth)), 5)
 
 

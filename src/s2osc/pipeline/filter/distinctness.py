@@ -24,7 +24,7 @@ from s2osc.pipeline.filter.neighbours import (
     principal_components,
 )
 from s2osc.pipeline.filter.score import FEWEST_SEEDS, learn_score, sum_of_ranks
-from s2osc.pipeline.teacher import Sight
+from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.types import Labelled
 
 PAPER_K = 300
@@ -82,7 +82,7 @@ class Partition(NamedTuple):
     undecided: np.ndarray  # U
 
 
-def units(sight: Sight, settings: FilterSettings) -> Units:
+def units(teacher_outputs: TeacherOutputs, settings: FilterSettings) -> Units:
     """The deviation of entropy and distance over the pool, or 1 and 1 for the paper's formula.
 
     A squared distance in an embedding may be a hundred times an entropy, which is at most log C:
@@ -90,23 +90,30 @@ def units(sight: Sight, settings: FilterSettings) -> Units:
     """
     if settings.scale == "paper":
         return Units(1.0, 1.0)
-    return Units(float(sight.entropy.std()) or 1.0, float(sight.distance.std()) or 1.0)
+    return Units(
+        float(teacher_outputs.entropy.std()) or 1.0, float(teacher_outputs.distance.std()) or 1.0
+    )
 
 
-def distinctness(sight: Sight, unit: Units, settings: FilterSettings) -> np.ndarray:
+def distinctness(
+    teacher_outputs: TeacherOutputs, unit: Units, settings: FilterSettings
+) -> np.ndarray:
     """w = u + lambda d (Eq. 2), each in its unit.
 
     >>> seen = np.zeros((2, 2))
-    >>> sight = Sight(seen, np.array([0.5, 0.1]), np.array([1.0, 4.0]), seen)
-    >>> distinctness(sight, Units(1, 1), FilterSettings(distance_weight=0.5)).tolist()
+    >>> teacher_outputs = TeacherOutputs(seen, np.array([0.5, 0.1]), np.array([1.0, 4.0]), seen)
+    >>> distinctness(teacher_outputs, Units(1, 1), FilterSettings(distance_weight=0.5)).tolist()
     [1.0, 2.1]
     """
-    return sight.entropy / unit.entropy + settings.distance_weight * sight.distance / unit.distance
+    return (
+        teacher_outputs.entropy / unit.entropy
+        + settings.distance_weight * teacher_outputs.distance / unit.distance
+    )
 
 
 def rank_by_signs(
     together: np.ndarray,
-    sight: Sight,
+    teacher_outputs: TeacherOutputs,
     weights: np.ndarray,
     training: Labelled,
     seed_labels: np.ndarray,
@@ -126,10 +133,12 @@ def rank_by_signs(
         find_neighbours(space, n, seed=seed, what="neighbours among the inputs") for space in spaces
     ]
     relative = class_weights(in_inputs[-1], crowd, training.n_classes)
-    embedded = principal_components(sight.embeddings, N_COMPONENTS["embedding"], seed=seed)
+    embedded = principal_components(
+        teacher_outputs.embeddings, N_COMPONENTS["embedding"], seed=seed
+    )
     in_embedding = find_neighbours(embedded, n, seed=seed, what="neighbours in f's embedding")
     known_weight = np.where(crowd.is_known, relative[crowd.labels], 0.0)
-    signs = [weights, sight.entropy]
+    signs = [weights, teacher_outputs.entropy]
     for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
         signs.append(lack_of_known(in_embedding, known_weight[:n], k))
         signs += [lack_of_known(near, known_weight, k) for near in in_inputs]
