@@ -247,6 +247,47 @@ def test_a_network_that_cannot_be_built_is_refused(wrong, words):
         NetworkSettings(**wrong)
 
 
+@pytest.mark.parametrize("shape", [(5,), (8, 8), (70, 33, 3)], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [NetworkSettings(), TINY_NETWORK, RESNET_34, NetworkSettings((16, 8), (3, 2), 8, (7,))],
+    ids=["default", "tiny", "ResNet-34", "narrowing"],
+)
+def test_parameters_are_counted_without_building_the_network(settings, shape):
+    with torch.device("meta"):
+        network = Network(settings, shape, 3)
+    assert settings.n_parameters(shape, 3) == n_parameters(network)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"hidden": (99_999_999,)}, r"hidden=\(99999999,\) makes .* parameters"),
+        ({"hidden": (1,) * 10**6}, "network.hidden makes 1,000,000 layers; give at most"),
+        ({"widths": (10**6, 64, 64)}, r"widths=\(1000000, 64, 64\) and network.blocks=.* makes"),
+        ({"blocks": (10**6, 1, 1)}, "network.blocks makes 1,000,002 layers; give at most"),
+    ],
+    ids=["wide layer", "many layers", "wide stage", "many blocks"],
+)
+def test_settings_of_a_network_too_large_for_any_input_are_refused(sizes, words):
+    with pytest.raises(SettingsError, match=words):
+        NetworkSettings(**sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape", "n_outputs"),
+    [
+        ({"hidden": (10**6,)}, (300,), 2),
+        ({}, (28, 28), 10**7),
+        ({"first_map": 1}, (4_000, 4_000), 2),  # the stem's kernel grows with its stride
+    ],
+    ids=["features", "classes", "side"],
+)
+def test_a_network_too_large_for_its_inputs_is_refused_before_it_is_built(sizes, shape, n_outputs):
+    with pytest.raises(SettingsError, match="give a network of at most 250,000,000"):
+        Network(NetworkSettings(**sizes), shape, n_outputs)
+
+
 def test_a_network_of_few_channels_is_refused_or_trains():
     # Some versions of torch write past the end of memory in strided 1 x 1 convolutions of fewer
     # than 8 channels in channels-last order, which ends the whole process: hence another one.

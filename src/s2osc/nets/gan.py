@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
-from s2osc.nets.networks import MIN_WIDTH, as_tensor
+from s2osc.nets.networks import MIN_WIDTH, as_tensor, count_channels
 from s2osc.nets.training import shuffled
 from s2osc.progress import track
 from s2osc.seeding import derive, rng, torch_seed
@@ -186,10 +186,6 @@ def kernel(shape: Shape) -> tuple[int, int]:
     return height, width
 
 
-def n_channels(input_shape: Shape) -> int:
-    return 1 if len(input_shape) == 2 else input_shape[2]
-
-
 def channel_counts(width: int, n_halvings: int) -> list[int]:
     """Channels after each halving.
 
@@ -207,7 +203,7 @@ def normed(layer: nn.Module, n_out: int) -> list[nn.Module]:
 
 def image_coders(settings: GanSettings, input_shape: Shape) -> tuple[nn.Sequential, nn.Sequential]:
     """E and G: convolutions that halve the sides until they are a code's, and their mirror."""
-    shapes, n_in = halvings(input_shape[:2]), n_channels(input_shape)
+    shapes, n_in = halvings(input_shape[:2]), count_channels(input_shape)
     counts = channel_counts(settings.width, len(shapes) - 1)
     encoder: list[nn.Module] = []
     for shape, (a, b) in zip(shapes, pairwise([n_in, *counts]), strict=False):
@@ -245,7 +241,7 @@ def build_critic(settings: GanSettings, input_shape: Shape) -> nn.Sequential:
             layers += [nn.Linear(a, b), nn.LeakyReLU(SLOPE)]
         return nn.Sequential(*layers, nn.Linear(settings.hidden, 1))
     shapes = halvings(input_shape[:2])
-    counts = [n_channels(input_shape), *channel_counts(settings.width, len(shapes) - 1)]
+    counts = [count_channels(input_shape), *channel_counts(settings.width, len(shapes) - 1)]
     for shape, (a, b) in zip(shapes, pairwise(counts), strict=False):
         layers += [nn.Conv2d(a, b, kernel(shape), 2, 1), nn.LeakyReLU(SLOPE)]
     height, width = shapes[-1]

@@ -6,6 +6,7 @@ the ``fast`` preset are the same class with other numbers.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, log2
 
 import numpy as np
@@ -16,6 +17,10 @@ from torch.nn import functional as F
 from s2osc.errors import SettingsError
 
 MIN_WIDTH = 8
+MAX_PARAMETERS = 250_000_000
+"""1 GB of weights, and three times that while training; ResNet-34 has 21 million."""
+MAX_LAYERS = 1_000
+"""Residual blocks or linear layers; the deepest published ResNet has 600 blocks."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,14 @@ class NetworkSettings:
             )
         if self.first_map < 1:
             raise SettingsError(f"network.first_map is {self.first_map}; give a number from 1")
+        for name, n_layers in (("blocks", sum(self.blocks)), ("hidden", len(self.hidden))):
+            if n_layers > MAX_LAYERS:
+                raise SettingsError(
+                    f"network.{name} makes {n_layers:,} layers; give at most {MAX_LAYERS:,}"
+                )
+        # The smallest inputs there are: what is too large for them is too large for any.
+        for shape in ((1, 1), (1,)):
+            self.check_size(shape, n_outputs=1)
 
     def stem_stride(self, side: int) -> int:
         """A power of two that brings ``side`` pixels down to at most ``first_map``.
@@ -51,6 +64,40 @@ class NetworkSettings:
         [1, 2, 2, 4]
         """
         return max(1, 2 ** ceil(log2(side / self.first_map)))
+
+    def stem_kernel(self, side: int) -> int:
+        """The side of the first convolution, which covers its stride from both neighbours."""
+        return max(3, 2 * self.stem_stride(side) - 1)
+
+    def n_parameters(self, input_shape: tuple[int, ...], n_outputs: int) -> int:
+        """The weights of a network for inputs of ``input_shape``, without building it.
+
+        >>> NetworkSettings(hidden=(4,)).n_parameters((10,), n_outputs=2)  # 10 x 4, 2 x 4, 4 x 2, 2
+        58
+        """
+        if len(input_shape) == 1:
+            layers = pairwise([input_shape[0], *self.hidden])
+            body = sum(n_in * n_out + 2 * n_out for n_in, n_out in layers)
+            return body + (self.hidden[-1] + 1) * n_outputs
+        body = self.stem_kernel(max(input_shape[:2])) ** 2 * count_channels(input_shape) + 2
+        body *= self.widths[0]
+        stages = pairwise([self.widths[0], *self.widths])
+        for stage, ((n_in, n_out), n_blocks) in enumerate(zip(stages, self.blocks, strict=True)):
+            body += 9 * n_in * n_out + (2 * n_blocks - 1) * 9 * n_out**2 + 4 * n_blocks * n_out
+            if stage > 0 or n_in != n_out:
+                body += n_in * n_out + 2 * n_out
+        return body + (self.widths[-1] + 1) * n_outputs
+
+    def check_size(self, input_shape: tuple[int, ...], n_outputs: int) -> None:
+        """Refuse a network that is too large to train, before memory is taken for it."""
+        n_parameters = self.n_parameters(input_shape, n_outputs)
+        if n_parameters > MAX_PARAMETERS:
+            names = ("hidden",) if len(input_shape) == 1 else ("widths", "blocks")
+            sizes = " and ".join(f"network.{name}={getattr(self, name)}" for name in names)
+            raise SettingsError(
+                f"{sizes} makes {n_parameters:,} parameters for inputs of shape {input_shape} "
+                f"and {n_outputs} outputs; give a network of at most {MAX_PARAMETERS:,}"
+            )
 
 
 class Network(nn.Module):
@@ -62,12 +109,13 @@ class Network(nn.Module):
     def __init__(self, settings: NetworkSettings, input_shape: tuple[int, ...], n_outputs: int):
         """For inputs of ``input_shape``: (H, W), (H, W, 3) or (D,)."""
         super().__init__()
+        settings.check_size(tuple(input_shape), n_outputs)
         self.settings, self.input_shape = settings, tuple(input_shape)
         if len(input_shape) == 1:
             self.body = vector_body(settings, input_shape[0])
             n_embedding, stats_shape = settings.hidden[-1], tuple(input_shape)
         else:
-            n_channels = 1 if len(input_shape) == 2 else input_shape[2]
+            n_channels = count_channels(input_shape)
             self.body = residual_body(settings, max(input_shape[:2]), n_channels)
             n_embedding, stats_shape = settings.widths[-1], (n_channels, 1, 1)
         self.head = nn.Linear(n_embedding, n_outputs)
@@ -121,8 +169,8 @@ class ResidualBlock(nn.Module):
 
 def residual_body(settings: NetworkSettings, side: int, n_channels: int) -> nn.Sequential:
     """Stem, residual stages, global average."""
-    stride, width = settings.stem_stride(side), settings.widths[0]
-    kernel = max(3, 2 * stride - 1)
+    stride, kernel = settings.stem_stride(side), settings.stem_kernel(side)
+    width = settings.widths[0]
     layers: list[nn.Module] = [
         nn.Conv2d(n_channels, width, kernel, stride, kernel // 2, bias=False),
         nn.BatchNorm2d(width),
@@ -146,6 +194,11 @@ def vector_body(settings: NetworkSettings, n_features: int) -> nn.Sequential:
         ]
         n_features = width
     return nn.Sequential(*layers)
+
+
+def count_channels(image_shape: tuple[int, ...]) -> int:
+    """1 for grey images (H, W), else the last axis of (H, W, C)."""
+    return 1 if len(image_shape) == 2 else image_shape[2]
 
 
 def is_stacked(inputs: np.ndarray) -> bool:
