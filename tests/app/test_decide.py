@@ -177,7 +177,7 @@ def test_seeds_decide_where_the_largest_output_did_once_a_rate_is_asked_for(
     finished, tmp_path, quick
 ):
     sources = [f"--{name}={finished / name}.npz" for name in ("known", "pool")]
-    words = [*sources, *quick, "--preset=plain", "--seeds=0.2", f"--out={tmp_path / 'out'}"]
+    words = [*sources, *quick, "--preset=plain", "--hold-back=0.2", f"--out={tmp_path / 'out'}"]
     assert main(["classify", *words]) == 0
     first = labels_in(tmp_path / "out")
     redecide(tmp_path / "out", {})

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,7 @@ from s2osc.bench import runner
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import write_record
 from s2osc.cli.main import main
+from s2osc.cli.options import show_result
 from s2osc.errors import S2OSCWarning
 from s2osc.progress import shown, track
 from s2osc.version import __version__
@@ -86,7 +88,7 @@ def test_another_seed_gives_another_answer(finished, tmp_path, quick):
 def test_short_options_are_hyper_parameters_too(finished, tmp_path, quick):
     more = (
         *("--k=5", "--unknown=many", "--groups=2", "--flip=true", "--set=student.tau=0.7"),
-        *("--false-alarm=0.1", "--aim=recall", "--unsure", "--seeds=0.3", "--filter=paper"),
+        *("--false-alarm=0.1", "--aim=recall", "--unsure", "--hold-back=0.3", "--filter=paper"),
     )
     assert main(arguments(finished, tmp_path / "out", *quick, *more)) == 0
     told = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -104,6 +106,43 @@ def test_short_options_are_hyper_parameters_too(finished, tmp_path, quick):
     }
     assert told["settings"].items() >= wanted.items()
     assert len(told["counts"]["groups"]) == 2
+
+
+def test_the_former_name_of_hold_back_still_works_and_says_so():
+    words = [sys.executable, "-m", "s2osc", "settings"]
+    now, then, help = (
+        subprocess.run([*words, word], capture_output=True, text=True, check=True)
+        for word in ("--hold-back=0.25", "--seeds=0.25", "--help")
+    )
+    assert "seeds.share                        0.25" in now.stdout
+    assert (then.stdout, now.stderr) == (now.stdout, "")
+    wanted = "s2osc: --seeds is now called --hold-back; the next version knows only that\n"
+    assert then.stderr == wanted
+    assert "--hold-back SHARE" in help.stdout
+    assert "--seeds" not in help.stdout
+
+
+def test_very_many_classes_are_a_table_of_thirty_rows(tmp_path, capsys):
+    summary = {
+        "counts": {"known": {f"c{n}": n for n in range(3_000)}, "groups": {"1": 7}, "unsure": 0},
+        "items": {"pool": 4_498_507},
+        "audit": None,
+        "warnings": [],
+    }
+    show_result(summary, tmp_path / "my results", seconds=1)
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert [row.split()[1] for row in rows[:2]] == ["c2999", "c2998"]
+    assert "... and 2,970 more classes, see predictions.csv" in rows[30]
+    assert "unknown, group 1" in rows[31]
+    assert len(rows) == 32
+
+
+def test_a_suggested_command_is_quoted_for_the_shell(finished, tmp_path, capsys):
+    out = shutil.copytree(finished / "out", tmp_path / "it's mine")
+    assert main(["decide", f"--out={out}", "--false-alarm=0.1"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "s2osc decide" in line)
+    words = shlex.split(line.split("`")[1])
+    assert words == ["s2osc", "decide", "--out", str(out), "--false-alarm", "RATE"]
 
 
 def test_results_that_are_there_stay_as_they_are(finished, capsys):
@@ -516,7 +555,7 @@ def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, 
         warnings.warn("no figure:\ntoo few", S2OSCWarning, stacklevel=1)
         warnings.warn("old", FutureWarning, stacklevel=1)
 
-    monkeypatch.setattr("s2osc.cli.main.list_bench", warn)
+    monkeypatch.setattr("s2osc.cli.bench.list_bench", warn)
     with pytest.warns(FutureWarning, match="old"):  # those of others come as ever
         assert main(["bench", "list"]) == 0
     assert capsys.readouterr().err == "s2osc: no figure: too few\n"

@@ -1,38 +1,37 @@
 """`s2osc stream`: windows come, labels are asked for, classes arrive.
 
-As in ``cli``, torch and everything that imports it load inside the commands.
+torch and everything that imports it load inside the commands.
 """
 
 import argparse
 import json
-import shlex
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from s2osc.cli.options import (
+    add_decision,
+    add_device,
+    add_folder,
+    add_reading,
+    add_representation,
+    add_run,
+    decision_of,
+    printer,
+    quoted,
+    run_of,
+    show_result,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from s2osc.app.classify import Run
     from s2osc.app.stream import Answered
 
 QUERIES = ("representative", "unknown", "random")
 
 
-class Shared(NamedTuple):
-    """What commands of streams have in common with the others: ``cli`` hands it in."""
-
-    add_run: Callable[[argparse.ArgumentParser], None]
-    add_decision: Callable[[argparse.ArgumentParser], None]
-    add_reading: Callable[[argparse.ArgumentParser], None]
-    add_folder: Callable[[argparse.ArgumentParser], None]
-    run_of: "Callable[[argparse.Namespace], Run]"
-    decision_of: Callable[[argparse.Namespace], dict[str, Any]]
-    show: Callable[..., None]
-
-
-def add_stream(commands: Any, shared: Shared) -> None:
+def add_stream(commands: Any) -> None:
     parser = commands.add_parser(
         "stream",
         help="follow a stream of windows in which classes keep arriving",
@@ -40,48 +39,32 @@ def add_stream(commands: Any, shared: Shared) -> None:
         "list of items to label; answer it, and the classes you named are known in the next.",
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    _add_init(actions, shared)
-    _add_window(actions, shared)
+    _add_init(actions)
+    _add_window(actions)
     _add_answer(actions)
     _add_status(actions)
     _add_undo(actions)
     _add_rename(actions)
-    _add_simulate(actions, shared)
+    _add_simulate(actions)
 
 
 def _add_state(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, required=True, help="the folder of the stream")
 
 
-def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-
-
-def _add_init(actions: Any, shared: Shared) -> None:
+def _add_init(actions: Any) -> None:
     parser = actions.add_parser("init", help="begin a stream with labelled items")
-    parser.set_defaults(command=partial(init, shared))
+    parser.set_defaults(command=init)
     parser.add_argument(
         "--known", type=Path, required=True, help="labelled items, as `s2osc classify` takes them"
     )
     _add_state(parser)
     _add_memory(parser)
-    _add_representation(parser)
+    add_representation(parser)
     parser.add_argument(
         "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
     )
-    shared.add_run(parser)
-
-
-def _add_representation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--side", type=int, help="bring images to squares of this many pixels (default: chosen)"
-    )
-    parser.add_argument(
-        "--backbone",
-        default="auto",
-        metavar="auto|scratch|NAME",
-        help="the pretrained network that images go through first, as in `s2osc classify`",
-    )
+    add_run(parser)
 
 
 def _add_memory(parser: argparse.ArgumentParser) -> None:
@@ -110,20 +93,20 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_window(actions: Any, shared: Shared) -> None:
+def _add_window(actions: Any) -> None:
     parser = actions.add_parser(
         "window", help="answer for the next window, and list what to ask about it"
     )
-    parser.set_defaults(command=partial(window, shared))
+    parser.set_defaults(command=window)
     _add_state(parser)
     parser.add_argument(
         "--pool", type=Path, required=True, help="its items, as `s2osc classify` takes them"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     _add_asking(parser)
-    shared.add_decision(parser)
-    _add_device(parser)
-    shared.add_reading(parser)
+    add_decision(parser)
+    add_device(parser)
+    add_reading(parser)
 
 
 def _add_answer(actions: Any) -> None:
@@ -137,7 +120,7 @@ def _add_answer(actions: Any) -> None:
         help="the queries.csv of the last window with labels written into it: known or new "
         "classes, `ignore` for what is not of interest, nothing where you cannot say",
     )
-    _add_device(parser)
+    add_device(parser)
 
 
 def _add_status(actions: Any) -> None:
@@ -161,14 +144,14 @@ def _add_rename(actions: Any) -> None:
     parser.add_argument("new")
 
 
-def _add_simulate(actions: Any, shared: Shared) -> None:
+def _add_simulate(actions: Any) -> None:
     parser = actions.add_parser(
         "simulate",
         help="run a labelled set as a stream that answers for itself",
         description="Hide some classes of a labelled set, let them emerge window by window, and "
         "answer every question with the truth: what a stream would do with such data.",
     )
-    parser.set_defaults(command=partial(simulate, shared))
+    parser.set_defaults(command=simulate)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--items", type=Path, help="labelled items, in any form --known takes")
     source.add_argument("--data", help="a data set by its name; `s2osc data list` names all")
@@ -190,17 +173,17 @@ def _add_simulate(actions: Any, shared: Shared) -> None:
     )
     _add_asking(parser)
     _add_memory(parser)
-    _add_representation(parser)
-    shared.add_folder(parser)
-    shared.add_reading(parser)
-    shared.add_run(parser)
+    add_representation(parser)
+    add_folder(parser)
+    add_reading(parser)
+    add_run(parser)
 
 
-def init(shared: Shared, options: argparse.Namespace) -> None:
+def init(options: argparse.Namespace) -> None:
     from s2osc.app.stream import init_files
     from s2osc.progress import shown
 
-    run = shared.run_of(options)
+    run = run_of(options)
     with shown():
         begun = init_files(
             options.known,
@@ -211,16 +194,16 @@ def init(shared: Shared, options: argparse.Namespace) -> None:
             backbone=options.backbone,
             max_megapixels=options.max_megapixels,
         )
-    say = _speaker()
+    say = printer()
     for note in begun.notes:
         say(f"Note: {note}", style="yellow")
     names = begun.state.class_names
     say(f"{begun.n_items:,} labelled items of {len(names)} classes: {_listed(names)}")
     say(f"The stream lies in {options.state}. Feed its first window:")
-    say(f"  s2osc stream window --state {_word(options.state)} --pool POOL --out RESULTS")
+    say(f"  s2osc stream window --state {quoted(options.state)} --pool POOL --out RESULTS")
 
 
-def window(shared: Shared, options: argparse.Namespace) -> None:
+def window(options: argparse.Namespace) -> None:
     from s2osc.app.stream import window_files
     from s2osc.progress import shown
     from s2osc.stream.windows import QuerySettings
@@ -231,15 +214,15 @@ def window(shared: Shared, options: argparse.Namespace) -> None:
             options.pool,
             options.out,
             QuerySettings(options.budget, options.queries),
-            decision=shared.decision_of(options),
+            decision=decision_of(options),
             self_taught=options.self_taught,
             device=options.device,
             max_megapixels=options.max_megapixels,
             force=options.force,
         )
     summary = found.summary
-    shared.show(summary, options.out, seconds=sum(summary["seconds"].values()))
-    say = _speaker()
+    show_result(summary, options.out, seconds=sum(summary["seconds"].values()))
+    say = printer()
     if not summary["counts"]["unknown"]:
         say("No item of this window is called unknown.")
     if found.answered:
@@ -251,7 +234,7 @@ def window(shared: Shared, options: argparse.Namespace) -> None:
         n = summary["stream"]["asked"]
         items = "1 item" if n == 1 else f"{n:,} items"
         say(f"{items} to label: write classes into the column `label` of {labels}, then run")
-        say(f"  s2osc stream answer --state {_word(options.state)} --labels {_word(labels)}")
+        say(f"  s2osc stream answer --state {quoted(options.state)} --labels {quoted(labels)}")
 
 
 def answer(options: argparse.Namespace) -> None:
@@ -260,12 +243,12 @@ def answer(options: argparse.Namespace) -> None:
 
     with shown():
         answered = answer_file(options.state, options.labels, device=options.device)
-    say = _speaker()
+    say = printer()
     if answered is None:
         say(f"{options.labels} holds no labels: nothing was changed")
         return
     _tell_answered(answered, say)
-    state = _word(options.state)
+    state = quoted(options.state)
     if answered.n_open:
         n = answered.n_open
         still = "1 question is still open" if n == 1 else f"{n:,} questions are still open"
@@ -283,7 +266,7 @@ def status(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
-    say = _speaker()
+    say = printer()
     say(_classes_table(told["classes"]))
     if told["windows"]:
         say(_windows_table(told["windows"]))
@@ -318,7 +301,7 @@ def rename(options: argparse.Namespace) -> None:
     print(f"The class {options.old!r} is now called {new!r}")
 
 
-def simulate(shared: Shared, options: argparse.Namespace) -> None:
+def simulate(options: argparse.Namespace) -> None:
     from s2osc.app.simulate import Course
     from s2osc.app.simulate import simulate as run_simulation
     from s2osc.progress import shown
@@ -329,7 +312,7 @@ def simulate(shared: Shared, options: argparse.Namespace) -> None:
         summary = run_simulation(
             options.items or options.data,
             options.out,
-            shared.run_of(options),
+            run_of(options),
             Course(
                 n_windows=options.windows,
                 new_per_window=options.new_per_window,
@@ -345,7 +328,7 @@ def simulate(shared: Shared, options: argparse.Namespace) -> None:
             max_megapixels=options.max_megapixels,
             force=options.force,
         )
-    say = _speaker()
+    say = printer()
     say(_simulation_table(summary["windows"]))
     for warning in summary["warnings"]:
         say(f"Note: {warning}", style="yellow")
@@ -465,19 +448,6 @@ def _held(updates: Sequence[dict[str, Any]]) -> str:
         held = [update[what]["holds"] for update in updates if update[what]]
         words.append(("yes" if all(held) else "no") if held else "-")
     return "/".join(words)
-
-
-def _speaker() -> Callable[..., None]:
-    """Print names as they are, never broken over lines."""
-    from rich.console import Console
-
-    console = Console(markup=False, emoji=False, highlight=False)
-    return partial(console.print, soft_wrap=True)
-
-
-def _word(path: Path) -> str:
-    """A path as a shell takes it."""
-    return shlex.quote(str(path))
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

@@ -1,0 +1,109 @@
+"""`s2osc bench`: experiments, their records, and the tables made of them."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from s2osc.cli.options import add_folder
+from s2osc.errors import SettingsError
+
+
+def add_bench(commands: Any) -> None:
+    parser = commands.add_parser("bench", help="run experiments and make tables from their records")
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    running = actions.add_parser("run", help="run what is not yet recorded; can be interrupted")
+    running.set_defaults(command=run_bench)
+    running.add_argument("experiment", help="such as table1; `s2osc bench list` names all")
+    running.add_argument("--data", help="names, comma-separated (default: the experiment's own)")
+    running.add_argument(
+        "--methods",
+        help="names, comma-separated; all stands for the experiment's own (default: all)",
+    )
+    running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
+    running.add_argument(
+        "--size", help="paper (a GPU), cpu (default) or smoke, where an experiment has sizes"
+    )
+    running.add_argument(
+        "--part", default="1/1", help="2/4: the second of four parts, for as many processes"
+    )
+    running.add_argument("--device", default="auto", help="auto (default), cpu or cuda")
+    listing = actions.add_parser("list", help="show what is recorded and what is missing")
+    listing.set_defaults(command=list_bench)
+    reporting = actions.add_parser("report", help="make tables and figures of recorded experiments")
+    reporting.set_defaults(command=report_bench)
+    reporting.add_argument("experiment", nargs="*", help="default: all that have records")
+    reporting.add_argument("--into", type=Path, help="a Markdown file with marks for each table")
+    reporting.add_argument(
+        "--out", type=Path, help="a folder for Markdown, CSV, LaTeX and figures of each experiment"
+    )
+    for action in (running, listing, reporting):
+        action.add_argument(
+            "--results", type=Path, default=Path("results"), help="where records lie"
+        )
+    add_folder(running)
+
+
+def run_bench(options: argparse.Namespace) -> None:
+    from s2osc.bench.runner import parse_part, run_experiment
+    from s2osc.nets.training import resolve_device
+
+    run_experiment(
+        options.experiment,
+        _data_of(options),
+        _partitions_of(options),
+        options.results,
+        methods=options.methods,
+        size=options.size,
+        part=parse_part(options.part),
+        device=resolve_device(options.device),
+        folder=options.folder,
+    )
+
+
+def _data_of(options: argparse.Namespace) -> list[str] | None:
+    if options.data is None:
+        return None
+    names = [name.strip() for name in options.data.split(",") if name.strip()]
+    if not names:
+        raise SettingsError(
+            f"--data is {options.data!r}; give names with commas between, or leave it away"
+        )
+    return names
+
+
+def _partitions_of(options: argparse.Namespace) -> range:
+    if options.partitions < 1:
+        raise SettingsError(f"--partitions is {options.partitions}; give 1 or more")
+    return range(options.partitions)
+
+
+def list_bench(options: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from s2osc.bench.listing import make_listing
+
+    Console().print(make_listing(options.results))
+
+
+def report_bench(options: argparse.Namespace) -> None:
+    from s2osc.bench.experiments.catalogue import experiments_named
+    from s2osc.bench.publishing import publish
+    from s2osc.bench.tables.documents import insert_tables, make_tables
+
+    names = [each for name in options.experiment for each in experiments_named(name)]
+    tables = make_tables(options.results, names)
+    for name in dict.fromkeys(names):
+        if name not in tables:
+            print(
+                f"s2osc: {options.results} holds no records of {name}; "
+                f"make them with `s2osc bench run {name}`",
+                file=sys.stderr,
+            )
+    if options.into:
+        insert_tables(options.into, tables)
+    if options.out:
+        for path in publish(options.results, list(tables), options.out):
+            print(path)
+    if not options.into and not options.out:
+        print("\n\n".join(tables.values()))

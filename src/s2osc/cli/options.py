@@ -1,0 +1,223 @@
+"""Options that several commands share, the objects they stand for, and what is printed of them."""
+
+import argparse
+import shlex
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from s2osc.errors import S2OSCWarning, SettingsError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from s2osc.app.classify import Run
+
+MOST_ROWS = 30
+"""Classes or groups that a printed table names."""
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+
+
+def add_representation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--side", type=int, help="bring images to squares of this many pixels (default: chosen)"
+    )
+    parser.add_argument(
+        "--backbone",
+        default="auto",
+        metavar="auto|scratch|NAME",
+        help="the pretrained network that images go through first: efficientnet-lite0 or the name "
+        "of one in timm or on the Hugging Face hub; scratch for none. auto (the default) takes "
+        "efficientnet-lite0 for images of more than 40 pixels a side. Features are kept in "
+        "$S2OSC_CACHE or ~/.cache/s2osc/features",
+    )
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--folder", type=Path, help="where data sets lie (default: $S2OSC_DATA or ~/.cache/s2osc)"
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace results that are there")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preset",
+        default="auto",
+        metavar="auto|fast|heads|large|plain|paper",
+        help="where hyper-parameters start from. auto (the default): heads for vectors and for "
+        "photos through a backbone, large for images on a GPU, fast for images elsewhere. plain "
+        "and paper have no seeds: the paper's method with compact networks, and with its own",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")
+    add_device(parser)
+    add_decision(parser)
+    parser.add_argument(
+        "--hold-back",
+        metavar="SHARE",
+        help="share of the labelled items that is held back and hidden in the pool, to measure "
+        "the answer by (default: 0.15; none with the presets plain and paper)",
+    )
+    parser.add_argument("--seeds", action=_OldName, dest="hold_back", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--filter",
+        metavar="seeds|paper",
+        help="how the most distinct items are found: by every sign, weighed by the seeds, or by "
+        "the paper's formula (default: the preset's)",
+    )
+    parser.add_argument(
+        "--k",
+        metavar="auto|N",
+        help="items taken as distinct unknowns (default: auto, as many as the seeds find pure, or "
+        "300 without seeds)",
+    )
+    parser.add_argument("--unknown", choices=("one", "many"), help="one or several unknown classes")
+    parser.add_argument(
+        "--groups", metavar="auto|N", help="number of groups of unknown items (default: auto)"
+    )
+    parser.add_argument(
+        "--flip",
+        choices=("auto", "true", "false"),
+        help="whether a mirrored image means the same (default: auto, yes for colour images)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other hyper-parameter, such as student.tau=0.9; `s2osc settings` lists them",
+    )
+
+
+class _OldName(argparse.Action):
+    """Takes an option by a name it had before, and says so."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        warnings.warn(
+            f"{option} is now called --hold-back; the next version knows only that",
+            S2OSCWarning,
+            stacklevel=2,
+        )
+        setattr(namespace, self.dest, values)
+
+
+def add_decision(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--false-alarm",
+        metavar="RATE",
+        help="at most this share of known items may be called unknown (default: 0.05)",
+    )
+    parser.add_argument(
+        "--aim",
+        metavar="balance|recall",
+        help="within that limit, weigh alarms against items missed, or find as many unknown items "
+        "as it allows (default: balance)",
+    )
+    parser.add_argument(
+        "--unsure", action="store_true", default=None, help="call close calls unsure"
+    )
+
+
+def decision_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of the decision that were given."""
+    given = {name: getattr(options, name) for name in ("false_alarm", "aim", "unsure")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def run_of(options: argparse.Namespace) -> "Run":
+    from s2osc.app.classify import Run
+
+    changes = {
+        "seeds.share": options.hold_back,
+        "filtering.by": options.filter,
+        "filtering.k": options.k,
+        "student.unknown": options.unknown,
+        "clusters.n_groups": options.groups,
+        "augmentation.flip": options.flip,
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    changes |= {f"decision.{name}": value for name, value in decision_of(options).items()}
+    for setting in options.set:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise SettingsError(f"--set is {setting!r}; give NAME=VALUE, such as student.tau=0.9")
+        changes[name.strip()] = value.strip()
+    return Run(options.preset, changes, options.seed, options.device)
+
+
+def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
+    """Print the audit's sentence, a small table of what was found, and where everything lies."""
+    from rich.table import Table
+
+    say = printer()
+    counts, audit = summary["counts"], summary["audit"]
+    if audit:
+        say(audit["sentence"], style="bold")
+        say(audit["test"]["verdict"])
+    table = Table(title=f"{summary['items']['pool']:,} items in the pool")
+    table.add_column("answer")
+    table.add_column("items", justify="right")
+    _add_counts(table, counts["known"], "{}", "classes")
+    _add_counts(table, counts["groups"], "unknown, group {}", "groups", style="bold")
+    if counts["unsure"]:
+        table.add_row("unsure", f"{counts['unsure']:,}", style="italic")
+    say(table, soft_wrap=False)
+    for warning in summary["warnings"]:
+        say(f"Note: {warning}", style="yellow")
+    if "metrics" in summary:
+        values = summary["metrics"]
+        shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
+        figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
+        say(f"Against the truth the pool came with: {figures}")
+    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
+    for name, what in (
+        ("report.html", "the page to look at"),
+        ("predictions.csv", "one row per item (also predictions.parquet)"),
+        ("summary.json", "counts, audit, settings, seconds, metrics"),
+        ("model/", "for `s2osc predict`"),
+    ):
+        say(f"  {name:<18} {what}")
+    if audit:
+        command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
+        say(f"  {'scores.parquet':<18} for `{command}`")
+
+
+def _add_counts(
+    table: "Table", counts: dict[str, int], wording: str, what: str, style: str | None = None
+) -> None:
+    """A row for each class or group; of very many, those with the most items."""
+    largest = sorted(counts, key=lambda name: -counts[name])
+    rest = largest[MOST_ROWS:]
+    for name in largest[:MOST_ROWS] if rest else counts:
+        table.add_row(wording.format(name), f"{counts[name]:,}", style=style)
+    if rest:
+        n_items = sum(counts[name] for name in rest)
+        table.add_row(f"... and {len(rest):,} more {what}, see predictions.csv", f"{n_items:,}")
+
+
+def printer() -> Callable[..., None]:
+    """A function that prints names as they are, and never breaks them over lines."""
+    from rich.console import Console
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    return partial(console.print, soft_wrap=True)
+
+
+def quoted(path: Path) -> str:
+    """A path as a shell takes it.
+
+    >>> quoted(Path("my results"))
+    "'my results'"
+    """
+    return shlex.quote(str(path))

@@ -1,0 +1,170 @@
+"""The commands on one pool: classify, predict, decide, demo, settings."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from s2osc.cli.options import (
+    add_decision,
+    add_device,
+    add_reading,
+    add_representation,
+    add_run,
+    decision_of,
+    run_of,
+    show_result,
+)
+
+
+def add_pool_commands(commands: Any) -> None:
+    _add_classify(commands)
+    _add_predict(commands)
+    _add_decide(commands)
+
+
+def add_demo_and_settings(commands: Any) -> None:
+    _add_demo(commands)
+    _add_settings(commands)
+
+
+def _add_classify(commands: Any) -> None:
+    parser = commands.add_parser(
+        "classify",
+        help="labelled items and a pool in, a folder of results out",
+        description="Learn the known classes from labelled items, find what is unknown in a pool, "
+        "and write predictions, a summary, a page to look at and the model.",
+    )
+    parser.set_defaults(command=classify)
+    parser.add_argument(
+        "--known",
+        type=Path,
+        required=True,
+        help="labelled items: a folder per class, a manifest (CSV or Parquet with path,label), "
+        ".npz (x, y, optional classes), or Parquet of vectors with a label column",
+    )
+    parser.add_argument(
+        "--pool",
+        type=Path,
+        required=True,
+        help="items to classify: a folder of images, a manifest, .npy, .npz, or Parquet of vectors",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    add_representation(parser)
+    add_reading(parser)
+    add_run(parser)
+
+
+def _add_predict(commands: Any) -> None:
+    parser = commands.add_parser("predict", help="answer for new items with a saved model")
+    parser.set_defaults(command=predict)
+    parser.add_argument(
+        "--model", type=Path, required=True, help="the folder `model` that classify wrote"
+    )
+    parser.add_argument(
+        "--items", type=Path, required=True, help="new items, in any form --pool takes"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    add_device(parser)
+    add_reading(parser)
+
+
+def _add_decide(commands: Any) -> None:
+    parser = commands.add_parser(
+        "decide",
+        help="decide the pool of earlier results anew, for another operating point",
+        description="Rewrite predictions, summary and page of a result folder for another "
+        "false-alarm rate, in about a second: nothing is trained. What is not given stays as it "
+        "was decided last.",
+    )
+    parser.set_defaults(command=decide)
+    parser.add_argument("--out", type=Path, required=True, help="a folder that classify wrote")
+    add_decision(parser)
+    parser.add_argument(
+        "--no-unsure", dest="unsure", action="store_false", help="leave no item open"
+    )
+
+
+def _add_demo(commands: Any) -> None:
+    parser = commands.add_parser(
+        "demo", help="the main job on 5,000 handwritten digits, of which 6 and 7 are unknown"
+    )
+    parser.set_defaults(command=demo)
+    parser.add_argument("--out", type=Path, default=Path("demo-results"), help="folder for results")
+    parser.add_argument("--force", action="store_true", help="replace results that are there")
+    add_run(parser)
+
+
+def _add_settings(commands: Any) -> None:
+    parser = commands.add_parser("settings", help="list every hyper-parameter and its value")
+    parser.set_defaults(command=list_settings)
+    add_run(parser)
+
+
+def classify(options: argparse.Namespace) -> None:
+    from s2osc.app.classify import classify_files
+    from s2osc.progress import shown
+
+    run = run_of(options)
+    with shown():
+        finding = classify_files(
+            options.known,
+            options.pool,
+            options.out,
+            run,
+            side=options.side,
+            backbone=options.backbone,
+            max_megapixels=options.max_megapixels,
+            force=options.force,
+        )
+    show_result(finding.summary, options.out, seconds=sum(finding.summary["seconds"].values()))
+
+
+def predict(options: argparse.Namespace) -> None:
+    from s2osc.app.classify import predict_files
+    from s2osc.progress import shown
+
+    with shown():
+        answer, notes = predict_files(
+            options.model,
+            options.items,
+            options.out,
+            device=options.device,
+            max_megapixels=options.max_megapixels,
+            force=options.force,
+        )
+    for note in notes:
+        print(f"Note: {note}")
+    n_unknown = int(answer.is_unknown.sum())
+    print(f"{len(answer.labels):,} items, {n_unknown:,} of them unknown: {options.out}")
+
+
+def decide(options: argparse.Namespace) -> None:
+    from s2osc.app.decide import redecide
+
+    started = time.perf_counter()
+    summary = redecide(options.out, decision_of(options))
+    show_result(summary, options.out, seconds=time.perf_counter() - started)
+
+
+def demo(options: argparse.Namespace) -> None:
+    from s2osc.app.classify import demo as run_demo
+    from s2osc.progress import shown
+
+    run = run_of(options)
+    with shown():
+        finding = run_demo(options.out, run, force=options.force)
+    show_result(finding.summary, options.out, seconds=sum(finding.summary["seconds"].values()))
+
+
+def list_settings(options: argparse.Namespace) -> None:
+    from s2osc.app.classify import make_plan
+    from s2osc.settings import flatten
+
+    plan = make_plan(run_of(options))
+    preset, method = plan.for_images
+    print(f"preset {preset}")
+    for name, value in flatten(method).items():
+        print(f"  {name:<34} {value}")
+    if plan.for_vectors.preset != preset:
+        print(f"for images; vectors take --preset {plan.for_vectors.preset}")
