@@ -23,6 +23,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from s2osc.errors import DataError
+from s2osc.text import listed
 from s2osc.types import IMAGE_NDIMS, check_inputs
 
 ARRAY_SUFFIXES = (".npy", ".npz")
@@ -68,10 +69,10 @@ def read_table(path: Path) -> Contents:
     """The items, and labels where there are any, of a manifest or a table of vectors."""
     table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
     columns = table.column_names
-    found = f"the columns {_listed(columns)}"
+    found = f"the columns {listed(columns)}"
     if len(set(columns)) < len(columns):
         twice = [name for name, count in Counter(columns).items() if count > 1]
-        raise DataError(f"{path} has several columns called {_listed(twice)}; rename them")
+        raise DataError(f"{path} has several columns called {listed(twice)}; rename them")
     if table.num_rows == 0:
         return Contents([], [], None, found)
     text = {
@@ -108,7 +109,7 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
         if isinstance(loaded, np.ndarray):
             return {"x": loaded}
         if "x" not in loaded.files:
-            raise DataError(f"{path} has no array `x`; found: {_listed(loaded.files)}")
+            raise DataError(f"{path} has no array `x`; found: {listed(loaded.files)}")
         arrays = {name: loaded[name] for name in ("x", "y", "classes") if name in loaded.files}
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
             raise ValueError("a member of the archive is no array")
@@ -179,7 +180,7 @@ def _read_csv(path: Path) -> pa.Table:
     columns = [_column_name(cell) if has_header else str(i) for i, cell in enumerate(cells)]
     others = pa.string() if "path" in columns else pa.float32()
     types = {name: pa.string() if name in TEXT_COLUMNS else others for name in columns}
-    with _reading(path, "a CSV file", f"found the columns {_listed(columns)}; {TABLE_ADVICE}"):
+    with _reading(path, "a CSV file", f"found the columns {listed(columns)}; {TABLE_ADVICE}"):
         return pyarrow.csv.read_csv(
             path,
             pyarrow.csv.ReadOptions(column_names=columns, skip_rows=int(has_header)),
@@ -221,7 +222,7 @@ def _vectors_of(path: Path, table: pa.Table) -> np.ndarray:
     if len(lists) == 1:
         return _vectors_of_lists(table[lists[0]], f"the column `{lists[0]}` of {path}")
     if not columns or not all(_is_number(table.schema.field(name).type) for name in columns):
-        raise DataError(f"{path} has the columns {_listed(table.column_names)}; {TABLE_ADVICE}")
+        raise DataError(f"{path} has the columns {listed(table.column_names)}; {TABLE_ADVICE}")
     vectors = np.empty((table.num_rows, len(columns)), dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for index, name in enumerate(columns):
@@ -246,13 +247,3 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _is_number(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind)
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    """Names for a message, not too many of them.
-
-    >>> _listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

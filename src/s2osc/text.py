@@ -1,0 +1,192 @@
+"""Text: made safe once, where it enters, and written so that spreadsheets leave it alone.
+
+    names    ``clean_text`` (any text), ``clean_name`` and ``check_name`` (classes), ``clean_items``
+    tables   ``csv_cell`` and ``from_csv_cell``: cells that a spreadsheet would run
+    answers  ``match_ids``: the items that the ids in a file mean, after a spreadsheet changed them
+    words    lists for messages
+
+What is no text is escaped, never dropped: the byte E9 in a name of Latin-1 becomes ``\\xe9``, a
+line break ``\\n``. So every name can be written to every file.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal
+
+from s2osc.errors import DataError
+
+UNSAFE = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode's control characters, lone surrogates, and separators of lines and paragraphs."""
+RUN = "=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20"  # the last four are the full-width forms
+IS_RUN = re.compile(f"[{RUN}]")
+IS_QUOTED = re.compile(f"'+[{RUN}]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+THOUSANDS = re.compile(r"[+-]?\d{1,3}([,'’ \u00a0\u202f]\d{3})+(\.0*)?")
+MOST_DIGITS = 100
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def clean_text(value: str | bytes) -> str:
+    """Valid text on one line, without spaces around it; what is no text is escaped.
+
+    >>> print(*map(clean_text, (b"caf\\xe9 ", "caf\\udce9", "two\\nlines", "é")))
+    caf\\xe9 caf\\xe9 two\\nlines é
+    """
+    text = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+    text = text.strip()
+    if text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in UNSAFE else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte that is no UTF-8, as Python carries it
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
+def clean_name(value: str | bytes) -> str:
+    """The name of a class as every file has it: clean text with its accents composed."""
+    return unicodedata.normalize("NFC", clean_text(value))
+
+
+def check_name(value: str | bytes, what: str) -> str:
+    """The name of a class, or one line on why it cannot be one."""
+    name = clean_name(value)
+    if not name:
+        raise DataError(f"{what} is empty; give a name")
+    return name
+
+
+def clean_items(names: Iterable[str | bytes]) -> list[str]:
+    """Names of items, each of them once: an empty one gets its row, a repeated one a number.
+
+    >>> clean_items(["a.png", "", "a.png", "b.png"])
+    ['a.png', 'row 1', 'a.png (2)', 'b.png']
+    """
+    cleaned = [clean_text(name) or f"row {row}" for row, name in enumerate(names)]
+    taken = set(cleaned)
+    if len(taken) == len(cleaned):
+        return cleaned
+    n_before: Counter[str] = Counter()
+    unique = []
+    for name in cleaned:
+        n_before[name] += 1
+        if n_before[name] == 1:
+            unique.append(name)
+            continue
+        while (numbered := f"{name} ({n_before[name]})") in taken:
+            n_before[name] += 1
+        taken.add(numbered)
+        unique.append(numbered)
+    return unique
+
+
+# --- cells of a table ------------------------------------------------------------------------
+
+
+def csv_cell(text: str) -> str:
+    """Text for a CSV file: an apostrophe before what a spreadsheet would run as a formula.
+
+    >>> [csv_cell(text) for text in ("=1+1", "-5", "'tis", "'=1")]
+    ["'=1+1", '-5', "'tis", "''=1"]
+    """
+    is_run = IS_RUN.match(text) and not NUMBER.fullmatch(text)
+    return f"'{text}" if is_run or IS_QUOTED.match(text) else text
+
+
+def from_csv_cell(cell: str) -> str:
+    """The text that ``csv_cell`` was given, whether or not a spreadsheet dropped the apostrophe."""
+    return cell[1:] if IS_QUOTED.match(cell) else cell
+
+
+# --- ids that went through a spreadsheet -----------------------------------------------------
+
+
+def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
+    """The wanted id that each returned one means; those that mean none are left out.
+
+    An id means the same text, else the same number: spreadsheets turn 00012 into 12, 1200 into
+    1,200 or 1200.0, and long numbers into 1.2E+12. Where two ids could be meant, a ``DataError``.
+
+    >>> match_ids(["12", "1.2E+03", "x"], ["00012", "1200", "13"])
+    {'12': '00012', '1.2E+03': '1200'}
+    """
+    ids, there = list(dict.fromkeys(returned)), dict.fromkeys(wanted)
+    matched = {name: name for name in ids if name in there}
+    changed = [name for name in there if name not in matched]
+    by_number: defaultdict[Decimal | str, list[str]] = defaultdict(list)
+    for name in changed:
+        by_number[_number(name)].append(name)
+    origin: dict[str, str] = {}
+    for name in ids:
+        alike = by_number.get(_number(name), [])
+        if name in matched:
+            # 012 is gone where 12 is also wanted: its row may be one of those that say 12.
+            alike = [name, *alike] if alike else []
+        elif not alike:
+            alike = _rounded_alike(name, changed)
+        if len(alike) > 1:
+            raise DataError(
+                f"the item {name!r} may be {listed([repr(a) for a in alike], most=3)}: a "
+                "spreadsheet has changed the column; read it as text there, and save it again"
+            )
+        if alike:
+            if other := origin.get(alike[0]):
+                raise DataError(
+                    f"{other!r} and {name!r} may both be the item {alike[0]!r}; give one of them"
+                )
+            matched[name] = alike[0]
+            origin[alike[0]] = name
+    return {name: matched[name] for name in ids if name in matched}
+
+
+def match_item(name: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that a returned name means; see ``match_ids`` for many at once.
+
+    >>> match_item("12.0", ["00012", "13"]), match_item("14", ["00012", "13"])
+    ('00012', None)
+    """
+    return match_ids([name], names).get(name)
+
+
+def _number(name: str) -> Decimal | str:
+    """A name as the number that spreadsheets take it for, else as plain text."""
+    plain = unicodedata.normalize("NFC", name.strip())
+    if len(plain) > MOST_DIGITS:
+        return plain
+    if THOUSANDS.fullmatch(plain):
+        plain = re.sub(r"[^\d.+-]", "", plain)
+    return Decimal(plain) if NUMBER.fullmatch(plain) else plain
+
+
+def _rounded_alike(name: str, changed: Sequence[str]) -> list[str]:
+    """The ids whose first digits are those of a number like 4.00638E+12."""
+    found = NUMBER.fullmatch(name.strip())
+    if not found or not found[2]:
+        return []
+    number = Decimal(name.strip())
+    rounding = Context(prec=len(number.as_tuple().digits))
+    values = [(other, _number(other)) for other in changed]
+    return [
+        other
+        for other, value in values
+        if isinstance(value, Decimal) and rounding.plus(value) == number
+    ]
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names for a message, not too many of them.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
