@@ -1,6 +1,7 @@
-"""Hyper-parameters by name."""
+"""Hyper-parameters: by name, and checked."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,16 @@ from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
 from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PRESETS
-from s2osc.settings import change, convert, flatten
+from s2osc.settings import (
+    change,
+    convert,
+    flatten,
+    require_choice,
+    require_least,
+    require_positive,
+    require_range,
+    require_share,
+)
 from samples import MANY, TINY
 
 
@@ -165,3 +175,37 @@ def test_settings_that_need_seeds_are_changed_together_with_them():
         "student.seed_weight": "0",
     }
     assert change(FAST, without).seeds.share == 0
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        (lambda: require_least("a.b", 1, 2), "a.b is 1; give a number from 2"),
+        (lambda: require_positive("a.b", 0.0), "a.b is 0.0; give a number above 0"),
+        (lambda: require_share("a.b", 1.0), "a.b is 1.0; give a share between 0 and 1"),
+        (lambda: require_range("a.b", -0.1, 0, 0.5), "a.b is -0.1; give a share from 0 to 0.5"),
+        (lambda: require_choice("a.b", "c", ("d", "e")), "a.b is 'c'; give 'd' or 'e'"),
+        (lambda: require_choice("a.b", "c", Literal["d"]), "a.b is 'c'; give 'd'"),
+    ],
+)
+def test_a_check_names_the_setting_the_value_and_what_is_wanted(check, words):
+    with pytest.raises(SettingsError, match=f"^{words}$"):
+        check()
+
+
+def test_checks_let_pass_what_lies_on_the_border_or_was_left_open():
+    require_least("a", 2, 2)
+    require_range("a", 0.5, 0, 0.5)
+    require_choice("a", "d", ("d", "e"))
+    for check in (require_positive, require_share):
+        check("a", None)
+
+
+@pytest.mark.parametrize("check", [require_positive, require_share])
+def test_no_check_lets_nan_pass(check):
+    with pytest.raises(SettingsError, match="a is nan"):
+        check("a", float("nan"))
+    with pytest.raises(SettingsError, match="a is nan"):
+        require_least("a", float("nan"), 0)
+    with pytest.raises(SettingsError, match="a is nan"):
+        require_range("a", float("nan"), 0, 1)

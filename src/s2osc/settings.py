@@ -1,4 +1,7 @@
-"""Hyper-parameters by name: a method's settings as a flat table, and a copy with some changed.
+"""Hyper-parameters: by name, and checked.
+
+    by name     ``flatten`` a method's settings into a table, ``change`` some of them
+    checks      ``require_*``: what a ``__post_init__`` asks of its fields
 
 A name is the path of a field, ``student.tau`` or ``teacher.training.epochs``. Values may be text,
 as a command line gives them.
@@ -15,6 +18,9 @@ from typing import Any, TypeVar
 from s2osc.errors import SettingsError
 
 Settings = TypeVar("Settings")
+
+
+# --- by name ---------------------------------------------------------------------------------
 
 
 def flatten(settings: Any) -> dict[str, Any]:
@@ -96,3 +102,39 @@ def _replaced(settings: Any, values: Mapping[str, Any], prefix: str) -> Any:
             _replaced(value, values, f"{name}.") if is_dataclass(value) else values.get(name, value)
         )
     return replace(settings, **new)
+
+
+# --- checks ----------------------------------------------------------------------------------
+#
+# A number that is None was left open and passes; NaN never does.
+
+
+def require_least(name: str, value: float | None, least: float) -> None:
+    """Refuse a number below ``least``."""
+    if value is not None and not value >= least:
+        raise SettingsError(f"{name} is {value}; give a number from {least}")
+
+
+def require_positive(name: str, value: float | None) -> None:
+    """Refuse a number that is not above 0."""
+    if value is not None and not value > 0:
+        raise SettingsError(f"{name} is {value}; give a number above 0")
+
+
+def require_share(name: str, value: float | None) -> None:
+    """Refuse a number that does not lie strictly between 0 and 1."""
+    if value is not None and not 0 < value < 1:
+        raise SettingsError(f"{name} is {value}; give a share between 0 and 1")
+
+
+def require_range(name: str, value: float | None, least: float, most: float) -> None:
+    """Refuse a share below ``least`` or above ``most``."""
+    if value is not None and not least <= value <= most:
+        raise SettingsError(f"{name} is {value}; give a share from {least} to {most}")
+
+
+def require_choice(name: str, value: str, choices: Any) -> None:
+    """Refuse a word that is not among ``choices``, a literal type or a tuple."""
+    words = typing.get_args(choices) or choices
+    if value not in words:
+        raise SettingsError(f"{name} is {value!r}; give {' or '.join(map(repr, words))}")

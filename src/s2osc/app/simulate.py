@@ -33,7 +33,7 @@ from s2osc.files import check_target, staged_folder
 from s2osc.metrics import chaudhry_forgetting
 from s2osc.progress import Stopwatch, track
 from s2osc.seeding import rng
-from s2osc.settings import flatten
+from s2osc.settings import flatten, require_least
 from s2osc.stream.names import name_groups, names_in_use
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import StreamState
@@ -75,9 +75,7 @@ class Course:
 
     def __post_init__(self) -> None:
         for name in ("n_windows", "new_per_window", "size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SettingsError(f"{name} is {value}; give a number from 1")
+            require_least(name, getattr(self, name), 1)
 
     def protocol(self, items: LabelledSet) -> StreamProtocol:
         """The course for items of certain classes."""

@@ -55,15 +55,16 @@ from s2osc.nets.networks import Network, as_tensor, is_stacked
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
+from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
 log = logging.getLogger(__name__)
-RULES = ("own", "recall")
 SEARCH_BATCH = 100
 MAX_EXAMPLES = 64
 SLOWER = 10.0  # stage 3: C_K is to be refined, not learnt anew
 
 Logits = Callable[[Tensor], Tensor]
+Rule = Literal["own", "recall"]
 
 
 # The equations
@@ -136,18 +137,13 @@ class CFO:
     gan: GanSettings = GanSettings()
     counterfactuals: SearchSettings = SearchSettings()
     open_epochs: int = 3  # of stage 3
-    rule: Literal["own", "recall"] = "own"  # "recall": the threshold of held-out known items
+    rule: Rule = "own"  # "recall": the threshold of held-out known items
     known_recall: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.open_epochs < 1:
-            raise SettingsError(f"CFO.open_epochs is {self.open_epochs}; give a number from 1")
-        if self.rule not in RULES:
-            raise SettingsError(f"CFO.rule is {self.rule!r}; give 'own' or 'recall'")
-        if not 0 < self.known_recall < 1:
-            raise SettingsError(
-                f"CFO.known_recall is {self.known_recall}; give a share between 0 and 1"
-            )
+        require_least("CFO.open_epochs", self.open_epochs, 1)
+        require_choice("CFO.rule", self.rule, Rule)
+        require_share("CFO.known_recall", self.known_recall)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

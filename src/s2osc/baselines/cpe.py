@@ -49,10 +49,11 @@ from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import in_batches, outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
+from s2osc.settings import require_choice, require_least, require_positive, require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
 log = logging.getLogger(__name__)
-RULES = ("own", "recall")
+Rule = Literal["own", "recall"]
 RADIUS, GAMMA, TAU, MARGIN = 5.0, 0.2, 10.0, 5.0  # r, gamma, tau, b
 SOFT_UNTIL = 10.0  # log(1 + exp v) is v from here on
 LEAST_DEVIATION = 0.01  # of the radius: a class whose items lie on one point still has a scale
@@ -191,23 +192,17 @@ class CPE:
     radius: float | None = None  # r; None: the median distance to the class mean in each epoch
     pairwise_weight: float = 0.001  # lambda
     literal: bool = False  # PW attracts to the nearest prototype even of another class
-    rule: Literal["own", "recall"] = "own"  # "recall": the threshold of held-out known items
+    rule: Rule = "own"  # "recall": the threshold of held-out known items
     kappa: float = 1.0
     known_recall: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.radius is not None and not self.radius > 0:
-            raise SettingsError(f"CPE.radius is {self.radius}; give more than 0, or None")
-        if not self.pairwise_weight >= 0:
-            raise SettingsError(f"CPE.pairwise_weight is {self.pairwise_weight}; give 0 or more")
-        if self.rule not in RULES:
-            raise SettingsError(f"CPE.rule is {self.rule!r}; give 'own' or 'recall'")
+        require_positive("CPE.radius", self.radius)
+        require_least("CPE.pairwise_weight", self.pairwise_weight, 0)
+        require_choice("CPE.rule", self.rule, Rule)
+        require_share("CPE.known_recall", self.known_recall)
         if not np.isfinite(self.kappa):
             raise SettingsError(f"CPE.kappa is {self.kappa}; give a number")
-        if not 0 < self.known_recall < 1:
-            raise SettingsError(
-                f"CPE.known_recall is {self.known_recall}; give a share between 0 and 1"
-            )
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

@@ -37,14 +37,15 @@ from torch.nn import functional as F
 
 from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
 from s2osc.baselines.semi_supervised_kmeans import estimate_n_new, semi_supervised_kmeans
-from s2osc.errors import DataError, SettingsError
+from s2osc.errors import DataError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.seeding import derive, rng
+from s2osc.settings import require_choice, require_least, require_positive, require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
-RULES = ("own", "recall")
+Rule = Literal["own", "recall"]
 
 
 def log_student_t(z: Tensor, centres: Tensor) -> Tensor:
@@ -121,26 +122,17 @@ class DTC:
     consistency: float = 10.0  # w
     ramp_up: float = 0.25  # share of the other steps in which w(t) rises
     learning_rate: float = 0.02
-    rule: Literal["own", "recall"] = "own"  # "recall": the threshold of held-out known items
+    rule: Rule = "own"  # "recall": the threshold of held-out known items
     known_recall: float = 0.95
 
     def __post_init__(self) -> None:
-        if self.n_unknown is not None and self.n_unknown < 1:
-            raise SettingsError(f"DTC.n_unknown is {self.n_unknown}; give a number from 1, or None")
-        if self.n_updates < 1:
-            raise SettingsError(f"DTC.n_updates is {self.n_updates}; give a number from 1")
-        if not (self.consistency >= 0 and self.learning_rate > 0):
-            raise SettingsError(
-                f"DTC has consistency={self.consistency}, learning_rate={self.learning_rate}; "
-                "give a weight from 0 and a rate above 0"
-            )
-        if self.rule not in RULES:
-            raise SettingsError(f"DTC.rule is {self.rule!r}; give 'own' or 'recall'")
+        require_least("DTC.n_unknown", self.n_unknown, 1)
+        require_least("DTC.n_updates", self.n_updates, 1)
+        require_least("DTC.consistency", self.consistency, 0)
+        require_positive("DTC.learning_rate", self.learning_rate)
+        require_choice("DTC.rule", self.rule, Rule)
         for name in ("warm_up", "ramp_up", "known_recall"):
-            if not 0 < getattr(self, name) < 1:
-                raise SettingsError(
-                    f"DTC.{name} is {getattr(self, name)}; give a share between 0 and 1"
-                )
+            require_share(f"DTC.{name}", getattr(self, name))
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

@@ -13,7 +13,7 @@ import torch
 
 from s2osc.baselines.post_hoc import PostHoc, check_known_recall, with_threshold
 from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
-from s2osc.errors import SettingsError
+from s2osc.settings import require_positive
 from s2osc.types import Labelled
 
 
@@ -27,8 +27,7 @@ class Energy:
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
-        if not self.temperature > 0:
-            raise SettingsError(f"temperature is {self.temperature}; give a number above 0")
+        require_positive("temperature", self.temperature)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
         closed = train_closed(known, self.recipe, seed=seed, device=device)

@@ -40,7 +40,6 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.baselines.checks import check_choice, check_share
 from s2osc.baselines.mixture import best_bin_estimate
 from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
 from s2osc.errors import DataError, SettingsError
@@ -49,6 +48,7 @@ from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
+from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
 Loss = Literal["softmax", "one-vs-rest"]
@@ -132,11 +132,10 @@ class EULAC:
     recipe: Recipe = IMAGES
 
     def __post_init__(self) -> None:
-        check_choice("EULAC.loss", self.loss, Loss)
-        check_choice("EULAC.rule", self.rule, Rule)
-        check_share("EULAC.known_recall", self.known_recall)
-        if not self.penalty >= 0:
-            raise SettingsError(f"EULAC.penalty is {self.penalty}; give 0 or more")
+        require_choice("EULAC.loss", self.loss, Loss)
+        require_choice("EULAC.rule", self.rule, Rule)
+        require_share("EULAC.known_recall", self.known_recall)
+        require_least("EULAC.penalty", self.penalty, 0)
         if self.exponent not in (1, 2, 3):
             raise SettingsError(f"EULAC.exponent is {self.exponent}; give 1, 2 or 3")
 

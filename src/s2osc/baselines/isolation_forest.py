@@ -27,7 +27,6 @@ import numpy as np
 from scipy.special import softmax
 from sklearn import ensemble
 
-from s2osc.baselines.checks import check_choice, check_count, check_share
 from s2osc.baselines.principal import Namer, Principal, find_principal, learn_names
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -42,6 +41,7 @@ from s2osc.baselines.recipe import (
 )
 from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import derive
+from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import Labelled, Predictions
 
 
@@ -116,12 +116,12 @@ class IsolationForest:
     recipe: Recipe = IMAGES
 
     def __post_init__(self) -> None:
-        check_choice("IsolationForest.space", self.space, Space)
-        check_choice("IsolationForest.rule", self.rule, Rule)
-        check_share("IsolationForest.known_recall", self.known_recall)
-        check_count("IsolationForest.n_trees", self.n_trees)
-        check_count("IsolationForest.n_items", self.n_items, 2)
-        check_count("IsolationForest.n_components", self.n_components)
+        require_choice("IsolationForest.space", self.space, Space)
+        require_choice("IsolationForest.rule", self.rule, Rule)
+        require_share("IsolationForest.known_recall", self.known_recall)
+        require_least("IsolationForest.n_trees", self.n_trees, 1)
+        require_least("IsolationForest.n_items", self.n_items, 2)
+        require_least("IsolationForest.n_components", self.n_components, 1)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> "Forest":
         """Grow the trees on labelled items alone; the pool is not looked at."""

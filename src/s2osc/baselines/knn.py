@@ -21,7 +21,7 @@ from s2osc.baselines.post_hoc import (
     with_threshold,
 )
 from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
-from s2osc.errors import SettingsError
+from s2osc.settings import require_least
 from s2osc.types import Labelled
 
 MOST_DISTANCES = 2**22
@@ -38,8 +38,7 @@ class KNN:
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
-        if self.k is not None and self.k < 1:
-            raise SettingsError(f"k is {self.k}; give a number of neighbours from 1, or none")
+        require_least("k", self.k, 1)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
         closed = train_closed(known, self.recipe, seed=seed, device=device)

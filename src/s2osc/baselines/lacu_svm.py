@@ -36,7 +36,6 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, softmax
 from sklearn.metrics.pairwise import rbf_kernel
 
-from s2osc.baselines.checks import check_choice, check_count, check_share
 from s2osc.baselines.principal import Principal, find_principal
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -49,6 +48,7 @@ from s2osc.baselines.recipe import (
 from s2osc.errors import DataError, SettingsError
 from s2osc.progress import track
 from s2osc.seeding import rng
+from s2osc.settings import require_choice, require_least, require_positive, require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
 Kernel = Literal["linear", "rbf"]
@@ -344,21 +344,17 @@ class LACUSVM:
     recipe: Recipe = IMAGES
 
     def __post_init__(self) -> None:
-        check_choice("LACUSVM.kernel", self.kernel, Kernel)
-        check_choice("LACUSVM.rule", self.rule, Rule)
-        check_share("LACUSVM.known_recall", self.known_recall)
+        require_choice("LACUSVM.kernel", self.kernel, Kernel)
+        require_choice("LACUSVM.rule", self.rule, Rule)
+        require_share("LACUSVM.known_recall", self.known_recall)
         for name in ("n_rounds", "n_components", "n_landmarks"):
-            check_count(f"LACUSVM.{name}", getattr(self, name))
-        if not self.cost > 0:
-            raise SettingsError(f"LACUSVM.cost is {self.cost}; give a number above 0")
-        if self.pool_cost is not None and not self.pool_cost >= 0:
-            raise SettingsError(f"LACUSVM.pool_cost is {self.pool_cost}; give 0 or more, or None")
+            require_least(f"LACUSVM.{name}", getattr(self, name), 1)
+        require_positive("LACUSVM.cost", self.cost)
+        require_least("LACUSVM.pool_cost", self.pool_cost, 0)
+        require_least("LACUSVM.eta", self.eta, 1)
+        require_least("LACUSVM.push_step", self.push_step, 0)
         if not -1 < self.clip <= 0:
             raise SettingsError(f"LACUSVM.clip is {self.clip}; give a number above -1, at most 0")
-        if not self.eta >= 1:
-            raise SettingsError(f"LACUSVM.eta is {self.eta}; give a number from 1")
-        if not self.push_step >= 0:
-            raise SettingsError(f"LACUSVM.push_step is {self.push_step}; give 0 or more")
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

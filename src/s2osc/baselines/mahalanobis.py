@@ -24,8 +24,8 @@ from s2osc.baselines.post_hoc import (
     with_threshold,
 )
 from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
-from s2osc.errors import SettingsError
 from s2osc.pipeline.teacher import class_centres, distance_to_centres
+from s2osc.settings import require_positive
 from s2osc.types import Labelled
 
 LEAST_VARIANCE = 1e-12
@@ -41,8 +41,7 @@ class Mahalanobis:
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
-        if not self.ridge > 0:
-            raise SettingsError(f"ridge is {self.ridge}; give a number above 0, such as 0.001")
+        require_positive("ridge", self.ridge)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
         closed = train_closed(known, self.recipe, seed=seed, device=device)

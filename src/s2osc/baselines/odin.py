@@ -30,13 +30,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 from torch import Tensor
 
-from s2osc.baselines.checks import check_share
 from s2osc.baselines.recipe import IMAGES, Recipe, decide, threshold_at, train_closed
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import SCORING_BATCH
 from s2osc.pipeline.teacher import Teacher
 from s2osc.progress import track
+from s2osc.settings import require_share
 from s2osc.types import Labelled, Predictions
 
 BYTE = 255.0
@@ -159,7 +159,7 @@ class ODIN:
             raise SettingsError(f"ODIN.eps is {self.eps}; give None or a number from 0")
         if not self.grid or not all(0 <= eps < np.inf for eps in self.grid):
             raise SettingsError(f"ODIN.grid is {self.grid}; give at least one number from 0")
-        check_share("ODIN.known_recall", self.known_recall)
+        require_share("ODIN.known_recall", self.known_recall)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

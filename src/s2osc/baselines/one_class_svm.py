@@ -32,7 +32,6 @@ import numpy as np
 from scipy.special import softmax
 from sklearn import svm
 
-from s2osc.baselines.checks import check_choice, check_count, check_share
 from s2osc.baselines.principal import Namer, find_principal, learn_names
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -46,6 +45,7 @@ from s2osc.baselines.recipe import (
 )
 from s2osc.progress import track
 from s2osc.seeding import rng
+from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import Labelled, Predictions
 
 Space = Literal["pca", "f"]
@@ -100,12 +100,12 @@ class OneClassSVM:
     recipe: Recipe = IMAGES
 
     def __post_init__(self) -> None:
-        check_choice("OneClassSVM.variant", self.variant, Variant)
-        check_choice("OneClassSVM.space", self.space, Space)
-        check_share("OneClassSVM.nu", self.nu)
-        check_share("OneClassSVM.known_recall", self.known_recall)
-        check_count("OneClassSVM.most_items", self.most_items)
-        check_count("OneClassSVM.n_components", self.n_components)
+        require_choice("OneClassSVM.variant", self.variant, Variant)
+        require_choice("OneClassSVM.space", self.space, Space)
+        require_share("OneClassSVM.nu", self.nu)
+        require_share("OneClassSVM.known_recall", self.known_recall)
+        require_least("OneClassSVM.most_items", self.most_items, 1)
+        require_least("OneClassSVM.n_components", self.n_components, 1)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

@@ -32,7 +32,7 @@ from s2osc.baselines.post_hoc import (
     with_threshold,
 )
 from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
-from s2osc.errors import SettingsError
+from s2osc.settings import require_choice, require_least, require_range
 from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
 
 LEAST_SHAPE, MOST_SHAPE = 1e-2, 1e3
@@ -56,18 +56,11 @@ class OpenMax:
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
-        if self.n_tail < 1 or self.n_ranks < 1:
-            raise SettingsError(
-                f"n_tail is {self.n_tail} and n_ranks is {self.n_ranks}; give numbers from 1"
-            )
-        if self.distance not in ("euclidean", "both"):
-            raise SettingsError(f"distance is {self.distance!r}; give 'euclidean' or 'both'")
-        if self.rule not in ("recall", "own"):
-            raise SettingsError(f"rule is {self.rule!r}; give 'recall' or 'own'")
-        if not 0 <= self.least_probability <= 1:
-            raise SettingsError(
-                f"least_probability is {self.least_probability}; give a probability from 0 to 1"
-            )
+        require_least("n_tail", self.n_tail, 1)
+        require_least("n_ranks", self.n_ranks, 1)
+        require_choice("distance", self.distance, ("euclidean", "both"))
+        require_choice("rule", self.rule, ("recall", "own"))
+        require_range("least_probability", self.least_probability, 0, 1)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

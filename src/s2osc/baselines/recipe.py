@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.errors import DataError, SettingsError
+from s2osc.errors import DataError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.presets import HEADS, PLAIN
 from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
 from s2osc.seeding import rng
+from s2osc.settings import require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
 CHUNK = 2_048
@@ -32,8 +33,7 @@ class Recipe:
     held_out: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 < self.held_out < 1:
-            raise SettingsError(f"recipe.held_out is {self.held_out}; give a share between 0 and 1")
+        require_share("recipe.held_out", self.held_out)
 
 
 IMAGES = Recipe()

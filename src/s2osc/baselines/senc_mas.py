@@ -25,7 +25,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from s2osc.baselines.checks import check_choice, check_count, check_share
 from s2osc.baselines.frequent_directions import merge
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -38,6 +37,7 @@ from s2osc.baselines.recipe import (
 )
 from s2osc.errors import DataError, SettingsError
 from s2osc.progress import track
+from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import Labelled, Predictions
 
 Similarity = Literal["mean square", "energy"]
@@ -98,10 +98,10 @@ class SENCMaS:
     recipe: Recipe = IMAGES  # only its share of items held out
 
     def __post_init__(self) -> None:
-        check_count("SENCMaS.n_directions", self.n_directions, 2)
-        check_choice("SENCMaS.similarity", self.similarity, Similarity)
-        check_choice("SENCMaS.rule", self.rule, Rule)
-        check_share("SENCMaS.known_recall", self.known_recall)
+        require_least("SENCMaS.n_directions", self.n_directions, 2)
+        require_choice("SENCMaS.similarity", self.similarity, Similarity)
+        require_choice("SENCMaS.rule", self.rule, Rule)
+        require_share("SENCMaS.known_recall", self.known_recall)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

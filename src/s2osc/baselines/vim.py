@@ -28,6 +28,7 @@ from s2osc.baselines.post_hoc import (
 from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
 from s2osc.errors import SettingsError
 from s2osc.nets.training import Outputs
+from s2osc.settings import require_least
 from s2osc.types import Labelled
 
 LEAST_RESIDUAL = 1e-4
@@ -43,10 +44,7 @@ class ViM:
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
-        if self.n_principal is not None and self.n_principal < 1:
-            raise SettingsError(
-                f"n_principal is {self.n_principal}; give a number of dimensions from 1, or none"
-            )
+        require_least("n_principal", self.n_principal, 1)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
         closed = train_closed(known, self.recipe, seed=seed, device=device)

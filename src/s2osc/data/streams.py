@@ -7,6 +7,7 @@ import numpy as np
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.seeding import rng
+from s2osc.settings import require_choice
 from s2osc.types import Labelled
 
 MOST_WINDOWS = 5
@@ -30,8 +31,7 @@ class StreamProtocol:
     held_out: int = 0  # of each class, a tenth of it at most, that no learner sees
 
     def __post_init__(self) -> None:
-        if self.arrival not in ("one", "parts"):
-            raise SettingsError(f"the arrival is {self.arrival!r}; give 'one' or 'parts'")
+        require_choice("the arrival", self.arrival, ("one", "parts"))
         if self.every < 1 or (self.n_windows is not None and self.n_windows < 1):
             raise SettingsError(
                 f"a new class every {self.every} windows, {self.n_windows} windows; give 1 or more"

@@ -26,6 +26,7 @@ from s2osc.nets.networks import MIN_WIDTH, as_tensor, count_channels
 from s2osc.nets.training import shuffled
 from s2osc.progress import track
 from s2osc.seeding import derive, rng, torch_seed
+from s2osc.settings import require_least, require_positive
 
 CODE_SIDE = 4
 SLOPE = 0.2  # of the leaky rectifiers
@@ -53,12 +54,8 @@ class GanSettings:
         smallest = {"width": MIN_WIDTH, "hidden": 1, "n_groups": 1, "group_size": 2}
         smallest |= {"epochs": 1, "min_steps": 0, "batch_size": 2, "critic_weight": 0, "penalty": 0}
         for name, least in smallest.items():
-            if not getattr(self, name) >= least:
-                raise SettingsError(
-                    f"gan.{name} is {getattr(self, name)}; give a number from {least}"
-                )
-        if not self.learning_rate > 0:
-            raise SettingsError(f"gan.learning_rate is {self.learning_rate}; give a number above 0")
+            require_least(f"gan.{name}", getattr(self, name), least)
+        require_positive("gan.learning_rate", self.learning_rate)
 
     def n_steps(self, n_items: int) -> int:
         """Steps that ``epochs`` passes over ``n_items`` take, or ``min_steps``.

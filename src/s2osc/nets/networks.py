@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
+from s2osc.settings import require_least
 
 MIN_WIDTH = 8
 MAX_PARAMETERS = 250_000_000
@@ -46,8 +47,7 @@ class NetworkSettings:
                 f"network.widths is {self.widths}; give numbers from {MIN_WIDTH}: torch's strided "
                 "convolutions of fewer channels corrupt memory on a CPU"
             )
-        if self.first_map < 1:
-            raise SettingsError(f"network.first_map is {self.first_map}; give a number from 1")
+        require_least("network.first_map", self.first_map, 1)
         for name, n_layers in (("blocks", sum(self.blocks)), ("hidden", len(self.hidden))):
             if n_layers > MAX_LAYERS:
                 raise SettingsError(

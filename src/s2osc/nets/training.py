@@ -12,6 +12,7 @@ from torch import Tensor
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.progress import track
+from s2osc.settings import require_choice
 
 Batch = TypeVar("Batch")
 SCORING_BATCH = 512
@@ -39,10 +40,7 @@ class TrainSettings:
                 f"training has learning_rate={self.learning_rate}, "
                 f"weight_decay={self.weight_decay}; give a rate above 0 and a decay from 0"
             )
-        if self.schedule not in ("one-cycle", "constant"):
-            raise SettingsError(
-                f"training.schedule is {self.schedule!r}; give 'one-cycle' or 'constant'"
-            )
+        require_choice("training.schedule", self.schedule, ("one-cycle", "constant"))
 
     def n_steps(self, n_items: int) -> int:
         """Steps that ``epochs`` passes over ``n_items`` take.

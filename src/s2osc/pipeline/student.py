@@ -25,6 +25,7 @@ from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.pipeline.filter.distinctness import Partition, sample_balanced, sample_known
 from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import derive, rng, torch_seed
+from s2osc.settings import require_least, require_positive
 from s2osc.types import Labelled
 
 TRIPLET_MARGIN = 0.5
@@ -66,15 +67,10 @@ class StudentSettings:
                 raise SettingsError(
                     f"student.{name} is {getattr(self, name)!r}; give one of {', '.join(choices)}"
                 )
-        if self.labelled_batch < 2:
-            raise SettingsError(
-                f"student.labelled_batch is {self.labelled_batch}; give a number from 2"
-            )
+        require_least("student.labelled_batch", self.labelled_batch, 2)
         for name in ("alpha", "lambda_u", "tau", "seed_weight"):
-            if not getattr(self, name) >= 0:
-                raise SettingsError(f"student.{name} is {getattr(self, name)}; give 0 or more")
-        if not self.temperature > 0:
-            raise SettingsError(f"student.temperature is {self.temperature}; give more than 0")
+            require_least(f"student.{name}", getattr(self, name), 0)
+        require_positive("student.temperature", self.temperature)
 
 
 class Lesson(NamedTuple):

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from scipy.special import log_softmax, softmax
 
-from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
@@ -15,6 +14,7 @@ from s2osc.nets.network_cache import trained_once
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import TrainSettings, outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
+from s2osc.settings import require_range
 from s2osc.types import Labelled
 
 
@@ -27,8 +27,7 @@ class TeacherSettings:
     augment: float = 0.0  # share of each batch that is weakly augmented; the paper's is none
 
     def __post_init__(self) -> None:
-        if not 0 <= self.augment <= 1:
-            raise SettingsError(f"teacher.augment is {self.augment}; give a share from 0 to 1")
+        require_range("teacher.augment", self.augment, 0, 1)
 
 
 class TeacherOutputs(NamedTuple):

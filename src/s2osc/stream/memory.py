@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from s2osc.errors import SettingsError
+from s2osc.settings import require_choice, require_least, require_range
 from s2osc.types import Labelled
 
 
@@ -23,14 +23,9 @@ class MemorySettings:
     selection: Literal["herding", "random"] = "herding"
 
     def __post_init__(self) -> None:
-        if self.size < 4:
-            raise SettingsError(f"memory.size is {self.size}; give a number from 4")
-        if not 0 <= self.seeds <= 0.5:
-            raise SettingsError(f"memory.seeds is {self.seeds}; give a share from 0 to 0.5")
-        if self.selection not in ("herding", "random"):
-            raise SettingsError(
-                f"memory.selection is {self.selection!r}; give 'herding' or 'random'"
-            )
+        require_least("memory.size", self.size, 4)
+        require_range("memory.seeds", self.seeds, 0, 0.5)
+        require_choice("memory.selection", self.selection, ("herding", "random"))
 
     def shares(self, n_classes: int) -> tuple[int, int]:
         """Exemplars and seeds of each class: equal shares, at least one exemplar.

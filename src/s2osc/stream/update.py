@@ -25,6 +25,7 @@ from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import TrainSettings, outputs, train
 from s2osc.pipeline.teacher import Teacher, class_centres
 from s2osc.seeding import derive, rng, torch_seed
+from s2osc.settings import require_choice, require_range
 from s2osc.stream.memory import Memory, joined
 from s2osc.types import Labelled
 
@@ -44,10 +45,8 @@ class UpdateSettings:
     def __post_init__(self) -> None:
         if self.distillation < 0:
             raise SettingsError(f"update.distillation is {self.distillation}; give a weight from 0")
-        if not 0 <= self.augment <= 1:
-            raise SettingsError(f"update.augment is {self.augment}; give a share from 0 to 1")
-        if self.batches not in ("classes", "halves"):
-            raise SettingsError(f"update.batches is {self.batches!r}; give 'classes' or 'halves'")
+        require_range("update.augment", self.augment, 0, 1)
+        require_choice("update.batches", self.batches, ("classes", "halves"))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.errors import SettingsError
+from s2osc.settings import require_least, require_range
 
 ENOUGH = 60
 """Seeds a small labelled set gives at least, if a third of each class is as many."""
@@ -24,10 +24,8 @@ class SeedSettings:
     per_class: int = 300  # at most
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 0.5:
-            raise SettingsError(f"seeds.share is {self.share}; give a share from 0 to 0.5")
-        if self.per_class < 1:
-            raise SettingsError(f"seeds.per_class is {self.per_class}; give a number from 1")
+        require_range("seeds.share", self.share, 0, 0.5)
+        require_least("seeds.per_class", self.per_class, 1)
 
 
 def n_seeds(class_sizes: np.ndarray, settings: SeedSettings) -> np.ndarray:

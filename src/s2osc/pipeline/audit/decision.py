@@ -16,6 +16,7 @@ from s2osc.pipeline.audit import statistics as audit
 from s2osc.pipeline.audit.statistics import Estimate, Tails
 from s2osc.pipeline.filter.score import squash, unknown_probability
 from s2osc.seeding import rng
+from s2osc.settings import require_choice
 from s2osc.types import UNKNOWN, UNSURE
 
 CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
@@ -35,10 +36,8 @@ class DecisionSettings:
     level: float = 0.01  # of the test whether anything is unknown
 
     def __post_init__(self) -> None:
-        if self.rule not in ("argmax", "seeds"):
-            raise SettingsError(f"decision.rule is {self.rule!r}; give 'argmax' or 'seeds'")
-        if self.aim not in ("balance", "recall"):
-            raise SettingsError(f"the aim is {self.aim!r}; give 'balance' or 'recall'")
+        require_choice("decision.rule", self.rule, ("argmax", "seeds"))
+        require_choice("the aim", self.aim, ("balance", "recall"))
         for name in ("false_alarm", "level"):
             if not 0 < getattr(self, name) < 1:
                 raise SettingsError(

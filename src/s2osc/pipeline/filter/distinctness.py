@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.errors import S2OSCWarning
 from s2osc.pipeline.audit.statistics import Purity
 from s2osc.pipeline.filter.neighbours import (
     FEW_NEIGHBOURS,
@@ -25,6 +25,7 @@ from s2osc.pipeline.filter.neighbours import (
 )
 from s2osc.pipeline.filter.score import FEWEST_SEEDS, learn_score, sum_of_ranks
 from s2osc.pipeline.teacher import TeacherOutputs
+from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import Labelled
 
 PAPER_K = 300
@@ -44,20 +45,11 @@ class FilterSettings:
     )
 
     def __post_init__(self) -> None:
-        if self.k is not None and self.k < 1:
-            raise SettingsError(f"K is {self.k}; give a number from 1")
-        if not self.distance_weight >= 0:
-            raise SettingsError(
-                f"filtering.distance_weight (lambda) is {self.distance_weight}; give 0 or more"
-            )
-        if self.by not in ("paper", "seeds"):
-            raise SettingsError(f"the filter is {self.by!r}; give 'seeds' or 'paper'")
-        if not 0 < self.purity < 1:
-            raise SettingsError(f"filtering.purity is {self.purity}; give a share between 0 and 1")
-        if self.scale not in ("standardised", "paper"):
-            raise SettingsError(
-                f"filtering.scale is {self.scale!r}; give 'standardised' or 'paper'"
-            )
+        require_least("K", self.k, 1)
+        require_least("filtering.distance_weight (lambda)", self.distance_weight, 0)
+        require_choice("the filter", self.by, ("seeds", "paper"))
+        require_share("filtering.purity", self.purity)
+        require_choice("filtering.scale", self.scale, ("standardised", "paper"))
 
 
 class Units(NamedTuple):

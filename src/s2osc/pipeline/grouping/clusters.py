@@ -26,6 +26,7 @@ from s2osc.pipeline.grouping.graph import (
 from s2osc.pipeline.grouping.rotation import ONE_CLASS, Pictures, Turned, usual_crossing
 from s2osc.pipeline.grouping.space import chunks
 from s2osc.seeding import rng
+from s2osc.settings import require_least
 
 MAX_GROUPS = 20
 N_FITTED = 2_000  # items the groups are found with; all others follow their neighbours
@@ -54,8 +55,7 @@ class ClusterSettings:
     n_resamples: int = 10  # samples of three quarters behind the interval and the stability
 
     def __post_init__(self) -> None:
-        if self.n_groups is not None and self.n_groups < 1:
-            raise SettingsError(f"the number of groups is {self.n_groups}; give a number from 1")
+        require_least("the number of groups", self.n_groups, 1)
         if self.n_resamples < 1:
             raise SettingsError(f"the resamples are {self.n_resamples}; give a number from 1")
 
