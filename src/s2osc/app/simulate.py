@@ -265,8 +265,9 @@ def follow(
         stages.append(stage_of(stream, number, named))
         figures |= judge_held_out(stream, number, named) | judge_stages(stages)
         entry = state.history[-1]
-        if "audit" in entry:
-            figures["stated_accuracy"] = entry["audit"]["known_accuracy"]["estimate"]
+        stated = entry["audit"]["known_accuracy"]["estimate"] if "audit" in entry else None
+        if stated is not None:
+            figures["stated_accuracy"] = stated
         told.append(
             {
                 **{key: entry[key] for key in COUNTS if key in entry},

@@ -91,10 +91,7 @@ def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, dic
     for c, name in enumerate(names):
         mine = seeds.labels == c
         n, right = int(mine.sum()), int(np.sum(said[mine] == c))
-        found[name] = {"n": n, **(_interval(right, n) if n else {})}
+        accuracy = audit.exact_interval(right, n, ENDLESS)
+        ends = accuracy._asdict() if accuracy else {}
+        found[name] = {"n": n, **{key: round(float(value), 4) for key, value in ends.items()}}
     return found
-
-
-def _interval(right: int, n: int) -> dict[str, float]:
-    told = audit.exact_interval(right, n, ENDLESS)
-    return {key: round(float(value), 4) for key, value in told._asdict().items()}

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
 from s2osc.pipeline.audit import decision as decision_module
@@ -20,6 +22,7 @@ from s2osc.pipeline.audit.decision import (
     threshold_for_new,
 )
 from s2osc.pipeline.audit.statistics import conformal_threshold, exact_interval, smallest_promise
+from s2osc.pipeline.audit.wording import cautions, tell
 from s2osc.types import UNKNOWN, UNSURE
 
 SEEDS = DecisionSettings(rule="seeds")
@@ -337,6 +340,90 @@ def test_classes_are_named_wherever_they_are_numbered():
         "b": [4],
         "c": None,
     }
+
+
+# Pools at the edge of what can be estimated
+
+
+def shares_in(account):
+    """Every figure of an account that has an interval, or is to have one."""
+    for name in ("false_alarm", "known_accuracy"):
+        yield from (account[name], *account[name]["per_class"].values())
+    yield account["unknown_share"]
+    yield account["unknown_recall"]
+    yield from (point | {"estimate": point["recall"]} for point in account["curve"])
+
+
+def check_account(evidence, settings):
+    """Every figure lies within its interval, or is absent; words and files can be made of it."""
+    account = decide(evidence, settings, seed=0).audit
+    for figure in shares_in(account):
+        if figure is not None and figure["estimate"] is not None:
+            assert 0 <= figure["low"] <= figure["estimate"] <= figure["high"] <= 1
+    named = tell(account, [f"class {c}" for c in range(evidence.n_classes)])
+    assert named["sentence"].endswith(".")
+    assert "nan" not in json.dumps([named, cautions(named, rule=settings.rule)], allow_nan=False)
+    return account
+
+
+@st.composite
+def extreme_evidence(draw):
+    """Few items, few seeds, weights and scores far apart: anything from all known to none."""
+    n_pool, n_seeds = draw(st.integers(2, 30)), draw(st.integers(1, 25))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    n_unknown = draw(st.sampled_from([0, 1, n_pool // 2, n_pool - 1, n_pool]))
+    shift = np.where(np.arange(n_pool) < n_unknown, draw(st.sampled_from([0.0, 3.0, 1e6])), 0)
+    n_classes = draw(st.integers(1, 3))
+    labels = random.integers(0, n_classes, n_seeds)
+    weights = draw(st.sampled_from([(1.0,), (1.0, 3.0), (1e-3, 1.0, 1e3)]))
+    digits = draw(st.sampled_from([0, 6]))  # many equal scores, or none
+    return Evidence(
+        score=(random.normal(size=n_pool) + shift).round(digits),
+        nearest=random.integers(0, n_classes, n_pool),
+        nearest_confidence=random.random(n_pool),
+        seed_score=random.normal(size=n_seeds).round(digits),
+        seed_label=labels,
+        seed_nearest=random.integers(0, n_classes, n_seeds),
+        seed_weight=np.resize(weights, n_classes)[labels],
+        p_value=draw(st.sampled_from([0.0, 1e-9, 0.5, 1.0])),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    extreme_evidence(),
+    st.sampled_from(["argmax", "seeds"]),
+    st.sampled_from(["balance", "recall"]),
+    st.booleans(),
+)
+def test_every_figure_lies_in_its_interval_or_is_absent(evidence, rule, aim, unsure):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decision_module, "N_RESAMPLED", 5)
+        check_account(evidence, DecisionSettings(rule=rule, aim=aim, unsure=unsure))
+
+
+def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent():
+    n = 40
+    evidence = Evidence(
+        score=np.full(n, 50.0),
+        nearest=np.zeros(n, int),
+        nearest_confidence=np.ones(n),
+        seed_score=np.linspace(0, 1, 400),
+        seed_label=np.arange(400) % 2,
+        seed_nearest=np.arange(400) % 2,
+        seed_weight=np.where(np.arange(400) % 2, 0.5, 3.0),
+        p_value=1e-9,
+    )
+    for weights in (evidence.seed_weight, np.ones(400)):
+        account = check_account(replace(evidence, seed_weight=weights), SEEDS)
+        for name in ("false_alarm", "known_accuracy"):
+            assert [account[name][end] for end in ("estimate", "low", "high")] == [None] * 3
+            assert account[name]["per_class"] == {0: None, 1: None}
+        assert account["unknown_share"]["low"] > 0.9
+        assert tell(account, ["a", "b"])["sentence"].startswith(
+            "Too few items of this pool are known to estimate how many of those are called "
+            "unknown; at least 9"
+        )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import comb, isnan
+from math import comb
 
 import numpy as np
 import pytest
@@ -96,11 +96,10 @@ def test_the_interval_holds_the_rate_of_the_pool_in_19_of_20_random_parts(n, n_p
         assert covered >= Fraction(95, 100)
 
 
-def test_without_seeds_or_known_items_the_interval_says_nothing():
-    value, *ends = exact_interval(0, 0, 100)
-    assert isnan(value)
-    assert ends == [0.0, 1.0]
-    assert exact_interval(1, 4, 0) == (0.25, 0.0, 1.0)
+def test_without_seeds_or_known_items_there_is_no_interval():
+    assert exact_interval(0, 0, 100) is None
+    assert exact_interval(1, 4, 0) is None
+    assert weighted_interval(np.array([True, False]), np.array([3.0, 1.0]), 0) is None
 
 
 def test_more_seeds_make_the_interval_narrower():

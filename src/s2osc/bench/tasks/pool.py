@@ -101,6 +101,8 @@ def judge_audit(figures: dict[str, float], account: dict[str, Any]) -> dict[str,
     }
     for name, truth in (("false_alarm", "false_alarms"), ("known_accuracy", "known_accuracy")):
         low, high = account[name]["low"], account[name]["high"]
+        if low is None or truth not in figures:  # hardly any item of the pool is known, or none
+            continue
         said[f"{name}_low"], said[f"{name}_high"] = low, high
         said[f"{name}_covered"] = float(low - rounding <= figures[truth] <= high + rounding)
     for name in ("unknown_share", "unknown_recall"):

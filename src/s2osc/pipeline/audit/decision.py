@@ -224,7 +224,7 @@ def _account(
     weights = evidence.seed_weight
     drawn = _resampled(evidence, seed) if share.estimate else []
     recall = _recall(evidence, threshold, share, drawn)
-    found = {
+    found: dict[str, Any] = {
         "seeds": {
             "number": len(weights),
             "per_class": _per_class(evidence, lambda rows: int(rows.sum())),
@@ -245,14 +245,21 @@ def _account(
     for name, hits in rates.items():
         intervals = [audit.weighted_interval(of_seeds, weights, n_known) for of_seeds in hits]
         of_class = partial(_interval_of_class, hits, weights, n_known)
-        found[name] = _widest(intervals) | {"per_class": _per_class(evidence, of_class)}
+        overall = _widest(intervals) or dict.fromkeys(Estimate._fields)
+        found[name] = overall | {"per_class": _per_class(evidence, of_class)}
     return found
 
 
-def _widest(intervals: Sequence[Estimate]) -> dict[str, float]:
-    """The first estimate, with an interval that holds those of all."""
-    low, high = min(i.low for i in intervals), max(i.high for i in intervals)
-    return Estimate(intervals[0].estimate, low, high)._asdict()
+def _widest(intervals: Sequence[Estimate | None]) -> dict[str, float | None] | None:
+    """The first estimate, with an interval that holds it and those of all; None: not estimated."""
+    found = [interval for interval in intervals if interval is not None]
+    if not found:
+        return None
+    # The rate of a handful of pool items has few possible values, and that of the seeds may lie
+    # between them.
+    value = found[0].estimate
+    low, high = min(i.low for i in found), max(i.high for i in found)
+    return Estimate(value, min(value, low), max(value, high))._asdict()
 
 
 def _alarms(
@@ -277,7 +284,7 @@ def _alarms(
 
 def _interval_of_class(
     hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int, rows: np.ndarray
-) -> dict[str, float]:
+) -> dict[str, float | None] | None:
     """A rate among the known items of one class, of whose seeds ``rows`` is the mask."""
     n_pool, n = round(n_known * float(weights[rows].sum() / weights.sum())), int(rows.sum())
     return _widest([audit.exact_interval(int(of[rows].sum()), n, n_pool) for of in hits])

@@ -54,7 +54,11 @@ def tails(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> Tails:
     is_last = np.append(falling[1:] != falling[:-1], True)
     of_pool = np.concatenate([np.full(len(pool), 1 / len(pool)), np.zeros(len(seeds))])
     of_seeds = np.concatenate([np.zeros(len(pool)), weights / weights.sum()])
-    above = [np.append(0.0, np.cumsum(share[order])[is_last]) for share in (of_pool, of_seeds)]
+    # Rounding may carry a sum of shares past 1.
+    above = [
+        np.append(0.0, np.minimum(np.cumsum(share[order])[is_last], 1.0))
+        for share in (of_pool, of_seeds)
+    ]
     distinct = falling[is_last]
     # Half-way between two scores, so that no rounding on the way to a file moves an item across.
     between = np.append((distinct[:-1] + distinct[1:]) / 2, -np.inf)
@@ -95,8 +99,10 @@ def smallest_promise(weights: np.ndarray) -> float:
     return float(weights.max() / (weights.sum() + weights.max()))
 
 
-def exact_interval(hits: int, n: int, n_pool: int) -> Estimate:
+def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     """A rate among the ``n_pool`` known items of the pool, from ``hits`` among ``n`` seeds.
+
+    None where there is nothing to estimate it from, or nothing it could be about.
 
     Seeds and known items of the pool are one exchangeable set, of which the seeds are a random
     part: all numbers of hits in the pool are kept with which so few, or so many, among the seeds
@@ -107,7 +113,7 @@ def exact_interval(hits: int, n: int, n_pool: int) -> Estimate:
     [0.05, 0.016, 0.113]
     """
     if n == 0 or n_pool <= 0:
-        return Estimate(hits / n if n else float("nan"), 0.0, 1.0)
+        return None
     side = (1 - CONFIDENCE) / 2
     whole = n + n_pool
 
@@ -134,9 +140,9 @@ def _first(holds: Callable[[int], bool], end: int) -> int:
     return low
 
 
-def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Estimate:
+def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Estimate | None:
     """The same for seeds of different weight, by their effective number."""
-    if len(hits) == 0 or np.ptp(weights) == 0:
+    if len(hits) == 0 or n_pool <= 0 or np.ptp(weights) == 0:
         return exact_interval(int(hits.sum()), len(hits), n_pool)
     rate = float(weights @ hits / weights.sum())
     n = effective_number(weights)

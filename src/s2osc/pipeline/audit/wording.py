@@ -38,9 +38,11 @@ known class.'
     """
     if audit["nothing_unknown"]:
         return _nothing_unknown(audit)
-    alarms = rate_in_words(
-        audit["false_alarm"], "known items", "is called unknown", "are called unknown"
-    )
+    alarms = "Too few items of this pool are known to estimate how many of those are called unknown"
+    if audit["false_alarm"]["estimate"] is not None:
+        alarms = rate_in_words(
+            audit["false_alarm"], "known items", "is called unknown", "are called unknown"
+        )
     return f"{alarms}; {_share_in_words(audit['unknown_share'])}."
 
 
