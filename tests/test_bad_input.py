@@ -167,7 +167,7 @@ BAD_ITEMS = {
     "NaN in the pool": (
         good_vectors,
         lambda p: pool_with(p, np.nan),
-        r"NaN or infinite values in 1 of 12 vectors \(first: row 3\); remove or fill them",
+        r"NaN or infinite values in 1 of 12 vectors \(first: row 3, column 2\); remove",
     ),
     "infinity in the pool": (
         good_vectors,

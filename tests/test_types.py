@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from s2osc.errors import DataError, ModelError, OutputError, S2OSCError, SettingsError
-from s2osc.types import UNKNOWN, Answer, Labelled, check_inputs
+from s2osc.types import LARGEST_INPUT, UNKNOWN, Answer, Labelled, check_inputs
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 5), (3, 4, 5, 3)])
@@ -46,9 +46,46 @@ def test_inputs_that_cannot_be_used_are_described(inputs, words):
         check_inputs(inputs, "the pool")
 
 
-def test_large_values_are_not_taken_for_infinite_ones():
-    vectors = np.full((2, 500), 3e38, np.float32)
-    np.testing.assert_array_equal(check_inputs(vectors, "the pool"), vectors)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_value_whose_square_would_overflow_is_named_with_its_place(kind):
+    vectors = np.zeros((4, 7), kind)
+    vectors[2, 5] = 3e38
+    words = r"beyond 1e\+15 in 1 of 4 vectors \(first: row 2, column 5, 3e\+38\); bring that column"
+    with pytest.raises(DataError, match=words):
+        check_inputs(vectors, "the pool")
+
+
+def test_a_value_too_large_for_single_precision_is_not_called_infinite():
+    with pytest.raises(DataError, match=r"row 0, column 1, -1e\+300"):
+        check_inputs(np.array([[0, -1e300]]), "the pool")
+
+
+def test_the_largest_values_that_pass_have_finite_squared_distances():
+    vectors = np.full((2, 10_000), LARGEST_INPUT, np.float32) * np.float32([[1], [-1]])
+    passed = check_inputs(vectors, "the pool")
+    assert np.isfinite(np.sum((passed[0] - passed[1]) ** 2, dtype=np.float32))
+
+
+@pytest.mark.parametrize("kind", [complex, "U3", "S3", "datetime64[s]", "timedelta64[s]", "V4"])
+def test_what_is_no_number_is_refused_by_its_type(kind):
+    with pytest.raises(DataError, match=r"the pool holds values of type .*; give numbers"):
+        check_inputs(np.zeros((2, 3), kind), "the pool")
+
+
+def test_objects_are_taken_where_each_is_a_number():
+    assert check_inputs(np.array([[1, 2.5]], object), "X").tolist() == [[1.0, 2.5]]
+
+
+@pytest.mark.parametrize("value", ["a", None, [1], {}, 10**400])
+def test_objects_that_are_no_numbers_are_refused(value):
+    cells = np.zeros((1, 2), object)
+    cells[0, 1] = value
+    with pytest.raises(DataError, match=r"X (cannot be read as numbers|holds NaN)"):
+        check_inputs(cells, "X")
+
+
+def test_no_vectors_at_all_pass_as_none():
+    assert check_inputs(np.zeros((0, 3)), "the window").shape == (0, 3)
 
 
 def test_there_is_exactly_one_label_per_item():

@@ -256,14 +256,12 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
 def _as_inputs(X: np.ndarray) -> np.ndarray:
     """Numbers of any kind as float vectors; images stay as they are."""
-    # Infinities, also those of numbers too large for a float, are reported by ``check_inputs``.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if X.ndim not in IMAGE_NDIMS:
-            try:
-                X = np.asarray(X, dtype=np.float32)
-            except ValueError as error:
-                raise DataError(f"X cannot be read as numbers: {error}") from error
-        return check_inputs(X, "X")
+    if X.ndim not in IMAGE_NDIMS and X.dtype.kind in "OUS":
+        try:
+            X = np.asarray(X, dtype=np.float64)
+        except ValueError as error:
+            raise DataError(f"X cannot be read as numbers: {error}") from error
+    return check_inputs(X, "X")
 
 
 def _without_missing(y: Any) -> Any:

@@ -18,6 +18,11 @@ UNSURE = -2
 """What an item between sure-known and sure-unknown is called, where that was asked for."""
 
 IMAGE_NDIMS = (3, 4)
+NUMBERS = "buifO"
+"""Kinds of arrays that may hold vectors; objects only where each of them is a number."""
+LARGEST_INPUT = 1e15
+"""Distances add up squares of differences in float32, which ends at 3e38: of values up to 1e15, a
+row of ten million columns still has a finite sum."""
 
 
 def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
@@ -43,16 +48,32 @@ def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
         raise DataError(
             f"{what} has {inputs.ndim} axes; give vectors (N x D) or images (N x H x W [x 3])"
         )
-    vectors = np.ascontiguousarray(inputs, dtype=np.float32)
-    # One pass without a boolean copy of the whole array: a sum is finite only if every value is.
-    with np.errstate(invalid="ignore"):
-        broken = ~np.isfinite(vectors.sum(axis=1, dtype=np.float64))
-    if broken.any():
-        raise DataError(
-            f"{what} holds NaN or infinite values in {int(broken.sum())} of {len(vectors)} vectors "
-            f"(first: row {int(np.argmax(broken))}); remove or fill them"
-        )
+    if inputs.dtype.kind not in NUMBERS:
+        raise DataError(f"{what} holds values of type {inputs.dtype}; give numbers")
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        try:
+            vectors = np.ascontiguousarray(inputs, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{what} cannot be read as numbers: {error}") from error
+        # Extremes of rows, without a copy of the whole array; NaN passes through both.
+        largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
+    if len(vectors) and not largest.max() <= LARGEST_INPUT:
+        raise DataError(_describe_value(inputs, ~(largest <= LARGEST_INPUT), what))
     return vectors
+
+
+def _describe_value(inputs: np.ndarray, broken: np.ndarray, what: str) -> str:
+    """One line on the rows with values that cannot be used, and the first such value."""
+    row = int(np.argmax(broken))
+    values = inputs[row].astype(np.float64)
+    column = int(np.argmax(~(np.abs(values) <= LARGEST_INPUT)))
+    many = f"in {int(broken.sum())} of {len(inputs)} vectors (first: row {row}, column {column}"
+    if not np.isfinite(values[column]):
+        return f"{what} holds NaN or infinite values {many}); remove or fill them"
+    return (
+        f"{what} holds values beyond {LARGEST_INPUT:g} {many}, {values[column]:g}); "
+        "bring that column to a scale near 1"
+    )
 
 
 @dataclass(frozen=True)
