@@ -442,7 +442,10 @@ def spoilt(row, value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (spoilt(3, np.nan), r"NaN or infinite values in 1 of 420 vectors \(first: row 3, column 0\)"),
+        (
+            spoilt(3, np.nan),
+            r"NaN or infinite values in 1 of 420 vectors \(first: row 3, column 0\)",
+        ),
         (spoilt(5, [np.inf, -np.inf, 0, 0, 0, 0]), r"first: row 5"),
         (spoilt(7, 1e300), r"first: row 7"),
         (np.full((N_ROWS, 2), "cat"), "cannot be read as numbers: .*'cat'"),

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from contract import CHECKS, KNOWN, POOL, TRUTH, fitted
 from s2osc.baselines.dtc import (
     DTC,
     ClusterHead,
@@ -25,16 +24,12 @@ from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out, train_closed
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc, matched_accuracy
 from s2osc.nets.augmentation.augment import AugmentSettings
+from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_blobs, make_images, open_set
 
 RECIPE = replace(VECTORS, teacher=TINY.teacher, held_out=0.3)
 METHOD = DTC(recipe=RECIPE)
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_dtc_keeps_the_contract(check):
-    check(METHOD)
 
 
 def test_squared_distances_of_0_1_and_3_share_an_item_as_4_to_2_to_1():

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import weibull_min
 
-from contract import CHECKS, KNOWN, POOL, fitted
 from s2osc.baselines.openmax import (
     OpenMax,
     OwnRule,
@@ -21,17 +20,13 @@ from s2osc.baselines.openmax import (
 )
 from s2osc.baselines.recipe import Recipe
 from s2osc.errors import SettingsError
+from s2osc.testing import KNOWN, POOL, fitted
 from s2osc.types import UNKNOWN
 from samples import TINY
 
 TEACHER = replace(TINY.teacher, network=replace(TINY.teacher.network, hidden=(32,)))
 OWN = OpenMax(rule="own", recipe=Recipe(TEACHER, held_out=0.3))
 LOGITS = np.array([[3.0, 1.0, 2.0], [0.5, -1.0, 4.0]])
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract_of_its_own_rule(check):
-    check(OWN)
 
 
 def test_the_weibull_fit_is_the_most_likely_one():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp, softmax
 
-from contract import CHECKS, KNOWN, POOL, TRUTH, fitted
 from s2osc.baselines.energy import Energy, energy
 from s2osc.baselines.knn import KNN
 from s2osc.baselines.mahalanobis import Mahalanobis
@@ -23,6 +22,7 @@ from s2osc.errors import SettingsError
 from s2osc.metrics import auroc
 from s2osc.nets.network_cache import networks_cached_in
 from s2osc.nets.training import SCORING_BATCH
+from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_blobs, make_images, open_set
 
@@ -53,12 +53,6 @@ def trained_once(kept_networks):
     """All methods look at the same f."""
     with networks_cached_in(kept_networks):
         yield
-
-
-@all_methods
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(method, check):
-    check(method)
 
 
 @all_methods

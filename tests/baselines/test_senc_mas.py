@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contract import CHECKS, KNOWN, POOL, TRUTH, fitted
 from s2osc.baselines.recipe import VECTORS, hold_out
 from s2osc.baselines.senc_mas import SENCMaS, Sketch, extend, similarity, unit_rows
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc
+from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
 from samples import make_images, open_set
 
@@ -20,12 +20,6 @@ METHODS = {
     "centred": SENCMaS(center=True, recipe=RECIPE),
     "energy": SENCMaS(n_directions=4, similarity="energy", recipe=RECIPE),
 }
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_senc_mas_keeps_the_contract(method, check):
-    check(method)
 
 
 def axes(labels: list[int], n_features: int = 4) -> np.ndarray:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from contract import KNOWN, POOL
 from s2osc.baselines.recipe import Recipe
 from s2osc.baselines.vim import ViM, fit_virtual, residual_basis, zero_logits
 from s2osc.errors import SettingsError
 from s2osc.nets.training import Outputs
+from s2osc.testing import KNOWN, POOL
 from samples import TINY
 
 

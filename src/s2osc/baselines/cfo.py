@@ -38,7 +38,7 @@ import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -46,13 +46,14 @@ from scipy.special import softmax
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, threshold_at, train_closed
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, is_stacked
 from s2osc.nets.training import outputs, shuffled, train
+from s2osc.pipeline.run_facts import RunFacts
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
 from s2osc.settings import require_choice, require_least, require_share
@@ -130,7 +131,7 @@ class SearchSettings:
 
 
 @dataclass(frozen=True)
-class CFO:
+class CFO(ByRecipe):
     """Open set classification with counterfactuals."""
 
     recipe: Recipe = IMAGES
@@ -144,6 +145,16 @@ class CFO:
         require_least("CFO.open_epochs", self.open_epochs, 1)
         require_choice("CFO.rule", self.rule, Rule)
         require_share("CFO.known_recall", self.known_recall)
+
+    def for_run(self, run: RunFacts) -> Self:
+        method = super().for_run(run)
+        if not run.is_trial:
+            return method
+        return replace(
+            method,
+            gan=replace(method.gan, epochs=1, min_steps=5),
+            counterfactuals=replace(method.counterfactuals, n_items=20, n_steps=3),
+        )
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

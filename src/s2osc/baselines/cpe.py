@@ -42,7 +42,7 @@ from scipy.special import expit, softmax
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.baselines.recipe import IMAGES, Recipe, hold_out, threshold_at
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, hold_out, threshold_at
 from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
@@ -185,7 +185,7 @@ def class_radius(z: Tensor, labels: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class CPE:
+class CPE(ByRecipe):
     """A CNN prototype ensemble."""
 
     recipe: Recipe = IMAGES

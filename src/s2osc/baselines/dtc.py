@@ -28,19 +28,20 @@ rate is lower than the original's 0.1 and 0.05, whose divergence is a mean over 
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, threshold_at, train_closed
 from s2osc.baselines.semi_supervised_kmeans import estimate_n_new, semi_supervised_kmeans
 from s2osc.errors import DataError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import outputs, shuffled, train
+from s2osc.pipeline.run_facts import RunFacts
 from s2osc.seeding import derive, rng
 from s2osc.settings import require_choice, require_least, require_positive, require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
@@ -112,7 +113,7 @@ class ClusterHead(nn.Linear):
 
 
 @dataclass(frozen=True)
-class DTC:
+class DTC(ByRecipe):
     """Deep transfer clustering of known and new classes at once."""
 
     recipe: Recipe = IMAGES
@@ -133,6 +134,11 @@ class DTC:
         require_choice("DTC.rule", self.rule, Rule)
         for name in ("warm_up", "ramp_up", "known_recall"):
             require_share(f"DTC.{name}", getattr(self, name))
+
+    def for_run(self, run: RunFacts) -> Self:
+        """The number of unknown classes is given, as in the paper, where it is one number."""
+        n_unknown = None if run.n_unknown is None else max(run.n_unknown, 1)
+        return replace(super().for_run(run), n_unknown=n_unknown)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from s2osc.baselines.post_hoc import PostHoc, check_known_recall, with_threshold
-from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
 from s2osc.settings import require_positive
 from s2osc.types import Labelled
 
 
 @dataclass(frozen=True)
-class Energy:
+class Energy(ByRecipe):
     """An item is unknown where all logits together are small."""
 
     temperature: float = 1.0

@@ -41,7 +41,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2osc.baselines.mixture import best_bin_estimate
-from s2osc.baselines.recipe import IMAGES, Recipe, threshold_at, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, threshold_at, train_closed
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
@@ -121,7 +121,7 @@ def estimate_known_share(held_out: np.ndarray, pool: np.ndarray, *, seed: int) -
 
 
 @dataclass(frozen=True)
-class EULAC:
+class EULAC(ByRecipe):
     """One network of C + 1 outputs that minimises an unbiased estimate of its risk on the pool."""
 
     loss: Loss = "softmax"

@@ -30,6 +30,7 @@ from sklearn import ensemble
 from s2osc.baselines.principal import Namer, Principal, find_principal, learn_names
 from s2osc.baselines.recipe import (
     IMAGES,
+    ByRecipe,
     Parts,
     Recipe,
     as_rows,
@@ -104,7 +105,7 @@ Rule = Literal["known recall", "auto"]
 
 
 @dataclass(frozen=True)
-class IsolationForest:
+class IsolationForest(ByRecipe):
     """Trees that cut the labelled items apart; unknown is what is soon alone."""
 
     space: Space = "inputs"  # pixels or vectors, their principal components, or the embedding of f

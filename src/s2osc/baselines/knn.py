@@ -20,7 +20,7 @@ from s2osc.baselines.post_hoc import (
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
 from s2osc.settings import require_least
 from s2osc.types import Labelled
 
@@ -29,7 +29,7 @@ MOST_DISTANCES = 2**22
 
 
 @dataclass(frozen=True)
-class KNN:
+class KNN(ByRecipe):
     """An item is unknown where few training items are near."""
 
     k: int | None = None  # None: one per thousand training items, at least 5

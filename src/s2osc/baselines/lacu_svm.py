@@ -39,6 +39,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from s2osc.baselines.principal import Principal, find_principal
 from s2osc.baselines.recipe import (
     IMAGES,
+    ByRecipe,
     Recipe,
     check_several,
     hold_out,
@@ -327,7 +328,7 @@ def find_space(
 
 
 @dataclass(frozen=True)
-class LACUSVM:
+class LACUSVM(ByRecipe):
     """Large-margin separators that leave room for unknown classes where the pool is dense."""
 
     kernel: Kernel = "rbf"

@@ -23,7 +23,7 @@ from s2osc.baselines.post_hoc import (
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
 from s2osc.pipeline.teacher import class_centres, distance_to_centres
 from s2osc.settings import require_positive
 from s2osc.types import Labelled
@@ -32,7 +32,7 @@ LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Mahalanobis:
+class Mahalanobis(ByRecipe):
     """An item is unknown where it lies far from every class, as measured by their spread."""
 
     ridge: float = 1e-3  # share of the mean variance that every direction gets on top

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.baselines.post_hoc import PostHoc, check_known_recall, with_threshold
-from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
 from s2osc.types import Labelled
 
 
 @dataclass(frozen=True)
-class MaxLogit:
+class MaxLogit(ByRecipe):
     """An item is unknown where no class has a large logit."""
 
     known_recall: float = 0.95

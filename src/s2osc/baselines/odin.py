@@ -30,7 +30,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 from torch import Tensor
 
-from s2osc.baselines.recipe import IMAGES, Recipe, decide, threshold_at, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, decide, threshold_at, train_closed
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import SCORING_BATCH
@@ -141,7 +141,7 @@ def choose_eps(
 
 
 @dataclass(frozen=True)
-class ODIN:
+class ODIN(ByRecipe):
     """f's softened confidence after a small step that raises it."""
 
     temperature: float | None = None  # None: the one that calibrates f

@@ -35,6 +35,7 @@ from sklearn import svm
 from s2osc.baselines.principal import Namer, find_principal, learn_names
 from s2osc.baselines.recipe import (
     IMAGES,
+    ByRecipe,
     Parts,
     Recipe,
     decide,
@@ -87,7 +88,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OneClassSVM:
+class OneClassSVM(ByRecipe):
     """A region around each known class, or around all of them; unknown is what lies outside."""
 
     variant: Variant = "per class"

@@ -31,7 +31,7 @@ from s2osc.baselines.post_hoc import (
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
 from s2osc.settings import require_choice, require_least, require_range
 from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
 
@@ -43,7 +43,7 @@ Distance = Literal["euclidean", "both"]
 
 
 @dataclass(frozen=True)
-class OpenMax:
+class OpenMax(ByRecipe):
     """An item is unknown where its logits are extreme for the classes they speak for."""
 
     n_tail: int = 20  # largest distances in each class

@@ -6,8 +6,8 @@ pool unknown.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from s2osc.errors import DataError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.presets import HEADS, PLAIN
+from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
 from s2osc.seeding import rng
 from s2osc.settings import require_share
@@ -34,6 +35,22 @@ class Recipe:
 
     def __post_init__(self) -> None:
         require_share("recipe.held_out", self.held_out)
+
+    def for_run(self, run: RunFacts) -> "Recipe":
+        return replace(
+            self,
+            teacher=run.teacher or self.teacher,
+            augmentation=replace(self.augmentation, flip=run.flip),
+        )
+
+
+class ByRecipe:
+    """A method with a field ``recipe``: f is built and trained as the run says."""
+
+    recipe: Recipe
+
+    def for_run(self, run: RunFacts) -> Self:
+        return replace(self, recipe=self.recipe.for_run(run))  # type: ignore[type-var]
 
 
 IMAGES = Recipe()

@@ -28,6 +28,7 @@ import numpy as np
 from s2osc.baselines.frequent_directions import merge
 from s2osc.baselines.recipe import (
     IMAGES,
+    ByRecipe,
     Recipe,
     as_rows,
     decide,
@@ -87,7 +88,7 @@ def similarity(rows: np.ndarray, to: Sketch, kind: Similarity) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SENCMaS:
+class SENCMaS(ByRecipe):
     """A global sketch that tells known from unknown, and local ones that name the known."""
 
     n_directions: int = 50  # l, of every sketch

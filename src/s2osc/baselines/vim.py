@@ -25,7 +25,7 @@ from s2osc.baselines.post_hoc import (
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, Recipe, train_closed
+from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
 from s2osc.errors import SettingsError
 from s2osc.nets.training import Outputs
 from s2osc.settings import require_least
@@ -35,7 +35,7 @@ LEAST_RESIDUAL = 1e-4
 
 
 @dataclass(frozen=True)
-class ViM:
+class ViM(ByRecipe):
     """An item is unknown where its embedding leaves the space of the training items."""
 
     n_principal: int | None = None  # D; None: half of the embedding's dimensions

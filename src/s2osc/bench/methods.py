@@ -5,7 +5,7 @@ an instance of it.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -28,8 +28,8 @@ from s2osc.baselines.vim import ViM
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
-from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PLAIN, PRESETS
+from s2osc.pipeline.run_facts import Adaptable, RunFacts
 from s2osc.pipeline.teacher import TeacherSettings
 from s2osc.types import Method
 
@@ -62,8 +62,28 @@ METHODS: dict[str, Method] = {
 
 ABLATED = ("s2osc-paper", *(f"s2osc-{letter.lower()}" for letter in ABLATIONS))
 OURS = ("s2osc",)
-COMPARED = tuple(name for name in METHODS if name not in ABLATED or name == "s2osc-paper")
-"""The methods of a table: each once, ours in the paper's form and in our own."""
+COMPARED = (
+    "isolation-forest",
+    "one-class-svm",
+    "lacu-svm",
+    "senc-mas",
+    "odin",
+    "cfo",
+    "cpe",
+    "dtc",
+    "msp",
+    "max-logit",
+    "energy",
+    "knn",
+    "mahalanobis",
+    "vim",
+    "openmax",
+    "eulac",
+    "s2osc-paper",
+    "s2osc",
+)
+"""The methods of the recorded comparisons: each once, ours in the paper's form and in our own. Who
+adds one runs the comparisons with it."""
 DETECTORS = ("isolation-forest", "odin", "cfo")
 """What the paper used as detectors only: their answers are also counted in paper mode."""
 
@@ -141,33 +161,15 @@ def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "of no name"
 
 
-def adapt(method: Any, *, networks: str | None, flip: bool, n_unknown: int) -> Any:
-    """The method for one run: networks of the run's size, flips where the data allow them.
+def adapt(method: Any, run: RunFacts) -> Any:
+    """The method with what it declares to need of the run; any other as it is."""
+    return method.for_run(run) if isinstance(method, Adaptable) else method
 
-    ``networks`` names the preset whose networks and budget all deep methods get; None leaves a
-    method its own. Methods that cluster are told the number of unknown classes, as in the paper.
-    """
-    changes: dict[str, Any] = {}
-    named = {field.name for field in fields(method)}
-    if isinstance(method, S2OSCMethod):
-        changes["augmentation"] = replace(method.augmentation, flip=flip)
-        if networks:
-            scale = NETWORKS[networks]
-            changes["teacher"] = scale.teacher
-            changes["student"] = replace(
-                method.student,
-                network=scale.student.network,
-                training=scale.student.training,
-                labelled_batch=scale.student.labelled_batch,
-            )
-    if "recipe" in named:
-        augmentation = replace(method.recipe.augmentation, flip=flip)
-        changes["recipe"] = replace(method.recipe, augmentation=augmentation)
-        if networks:
-            changes["recipe"] = replace(changes["recipe"], teacher=NETWORKS[networks].teacher)
-    if networks == "tiny" and "gan" in named:
-        changes["gan"] = replace(method.gan, epochs=1, min_steps=5)
-        changes["counterfactuals"] = replace(method.counterfactuals, n_items=20, n_steps=3)
-    if "n_unknown" in named:
-        changes["n_unknown"] = max(n_unknown, 1)
-    return replace(method, **changes)
+
+def run_facts(networks: str | None, *, flip: bool, n_unknown: int | None) -> RunFacts:
+    """The facts of a run with the networks and the budget of a preset; None: each its own."""
+    facts = RunFacts(n_unknown=n_unknown, flip=flip, is_trial=networks == "tiny")
+    if networks is None:
+        return facts
+    preset = NETWORKS[networks]
+    return replace(facts, teacher=preset.teacher, student=preset.student)

@@ -23,7 +23,7 @@ from s2osc.bench.experiments.experiment import Experiment
 from s2osc.bench.experiments.streams import adapt_stream
 from s2osc.bench.figures.pictures import pictures_of
 from s2osc.bench.live import Board
-from s2osc.bench.methods import DETECTORS, NETWORKS, adapt, choose_methods
+from s2osc.bench.methods import DETECTORS, NETWORKS, adapt, choose_methods, run_facts
 from s2osc.bench.records import (
     check_same_settings,
     commit,
@@ -178,7 +178,7 @@ def prepare(
     if isinstance(protocol, StreamProtocol):
         return adapt_stream(method, protocol, networks=networks, flip=dataset.flip)
     n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
-    return adapt(method, networks=networks, flip=dataset.flip, n_unknown=n_unknown)
+    return adapt(method, run_facts(networks, flip=dataset.flip, n_unknown=n_unknown))
 
 
 def networks_of(experiment: Experiment, size: str | None, data: str) -> str | None:

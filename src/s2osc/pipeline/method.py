@@ -1,6 +1,6 @@
 """S2OSC: the steps as one straight line."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_un
 from s2osc.pipeline.grouping.rotation import Pictures
 from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.student import (
     Student,
     StudentSettings,
@@ -128,6 +129,23 @@ class S2OSCMethod:
                     f"{name} needs seeds, but seeds.share is 0; give seeds.share=0.15, "
                     f"or {name}={other}"
                 )
+
+    def for_run(self, run: RunFacts) -> "S2OSCMethod":
+        """With the networks and the budget of the run; flips where the data allow them."""
+        student = self.student
+        if run.student is not None:
+            student = replace(
+                student,
+                network=run.student.network,
+                training=run.student.training,
+                labelled_batch=run.student.labelled_batch,
+            )
+        return replace(
+            self,
+            teacher=run.teacher or self.teacher,
+            student=student,
+            augmentation=replace(self.augmentation, flip=run.flip),
+        )
 
     def fit_known_only(self, known: Labelled, *, seed: int, device: str) -> KnownOnlyModel:
         """The first step alone, for labelled items without a pool."""

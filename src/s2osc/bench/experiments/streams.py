@@ -1,13 +1,13 @@
 """The experiments with streams: classes that keep arriving, and learners that follow them."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from s2osc.baselines.cpe import CPE
 from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.methods import COMPARED, METHODS, NETWORKS, adapt
+from s2osc.bench.methods import COMPARED, METHODS, NETWORKS, adapt, run_facts
 from s2osc.bench.tasks.stream import StreamMethod
 from s2osc.data.streams import StreamProtocol
 from s2osc.pipeline.method import S2OSCMethod
@@ -65,10 +65,9 @@ def adapt_stream(
     """The method for one run, as ``adapt`` makes it for a pool."""
     streamed = as_stream_method(method)
     learner = streamed.learner
-    adapted = adapt(learner.method, networks=networks, flip=flip, n_unknown=1)
-    if protocol.arrival == "parts" and "n_unknown" in {f.name for f in fields(adapted)}:
-        adapted = replace(adapted, n_unknown=None)  # it differs from window to window
-    changes: dict[str, Any] = {"method": adapted}
+    n_unknown = None if protocol.arrival == "parts" else 1  # of a window
+    run = run_facts(networks, flip=flip, n_unknown=n_unknown)
+    changes: dict[str, Any] = {"method": adapt(learner.method, run)}
     if networks == "tiny" and isinstance(learner, Incremental):
         training = NETWORKS[networks].teacher.training
         changes["update"] = replace(learner.update, training=training)
