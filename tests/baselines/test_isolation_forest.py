@@ -8,7 +8,7 @@ from sklearn import ensemble
 
 from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.principal import find_principal, learn_names
-from s2osc.baselines.recipe import CHUNK, VECTORS, decide, hold_out, in_chunks
+from s2osc.baselines.recipe import VECTORS, decide, hold_out
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
@@ -129,18 +129,6 @@ def test_an_unknown_item_is_believed_by_the_known_items_it_outdoes():
 
 def test_a_score_at_the_threshold_is_known():
     assert decide(np.array([2.0]), np.array([[1.0]]), 2.0, np.zeros(3)).labels.tolist() == [0]
-
-
-def test_chunks_cover_every_item_once():
-    items = np.arange(2 * CHUNK + 3)
-    sizes = []
-
-    def of(part: np.ndarray) -> np.ndarray:
-        sizes.append(len(part))
-        return part[:, None]
-
-    np.testing.assert_array_equal(in_chunks(of, items, 1)[:, 0], items)
-    assert sizes == [CHUNK, CHUNK, 3]
 
 
 def test_principal_components_are_those_of_largest_variance():

@@ -15,7 +15,7 @@ from s2osc.baselines.mahalanobis import Mahalanobis
 from s2osc.baselines.max_logit import MaxLogit, negative_max
 from s2osc.baselines.msp import MSP, doubt
 from s2osc.baselines.openmax import OpenMax
-from s2osc.baselines.post_hoc import by_chunks, share_below
+from s2osc.baselines.post_hoc import share_below
 from s2osc.baselines.recipe import Recipe, train_closed
 from s2osc.baselines.vim import ViM
 from s2osc.errors import SettingsError
@@ -129,18 +129,6 @@ def test_a_pool_of_several_batches_is_scored_as_a_whole():
 
 def test_known_items_that_score_the_same_do_not_count_as_lower():
     assert share_below(np.array([2.0, 2.1]), np.array([1.0, 2.0, 2.0])).tolist() == [0.25, 0.75]
-
-
-@pytest.mark.parametrize("n_rows", [0, 1, 4, 5, 9])
-def test_chunks_together_are_the_whole(n_rows):
-    rows, sizes = np.arange(2 * n_rows).reshape(n_rows, 2), []
-
-    def sums(part):
-        sizes.append(len(part))
-        return part.sum(1)
-
-    np.testing.assert_array_equal(by_chunks(sums, rows, size=4), rows.sum(1))
-    assert max(sizes, default=0) <= 4
 
 
 @pytest.mark.parametrize("known_recall", [0.0, -1.0, 1.1, float("nan")])

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from s2osc.arrays import unit_rows
 from s2osc.baselines.recipe import VECTORS, hold_out
-from s2osc.baselines.senc_mas import SENCMaS, Sketch, extend, similarity, unit_rows
+from s2osc.baselines.senc_mas import SENCMaS, Sketch, extend, similarity
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
@@ -42,7 +43,7 @@ def test_a_direction_no_class_has_is_unknown_and_others_are_named(kind):
 
 def test_the_similarity_is_the_mean_squared_cosine():
     random = np.random.default_rng(0)
-    rows, queries = (unit_rows(random.normal(size=(n, 6)), np.zeros(6)) for n in (40, 5))
+    rows, queries = (unit_rows(random.normal(size=(n, 6))) for n in (40, 5))
     exact = Sketch(np.empty((0, 6)), 0).merged_with(rows, 50)
     np.testing.assert_allclose(
         similarity(queries, exact, "mean square"), ((queries @ rows.T) ** 2).mean(1)

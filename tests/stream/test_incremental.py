@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from s2osc.arrays import unit_rows
 from s2osc.nets.training import TrainSettings, outputs
 from s2osc.pipeline.audit import decision
 from s2osc.stream.incremental import IncrementalS2OSC, Knowledge, even_out
-from s2osc.stream.memory import MemorySettings, herd, normalised
+from s2osc.stream.memory import MemorySettings, herd
 from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_blobs, make_images
@@ -106,9 +107,9 @@ def test_exemplars_are_herded_by_the_features_of_f_as_it_is_afterwards(begun):
     kept = memory.exemplars.inputs[memory.exemplars.labels == 3]
     training, _ = LEARNER._hold_back(of(3), seed=0)
     assert not rows_of(training) & held
-    features = normalised(outputs(network, training.inputs, what="f").embeddings)
+    features = unit_rows(outputs(network, training.inputs, what="f").embeddings)
     np.testing.assert_array_equal(kept, training.inputs[herd(features, len(kept))])
-    before = normalised(outputs(begun.teacher.network, training.inputs, what="f").embeddings)
+    before = unit_rows(outputs(begun.teacher.network, training.inputs, what="f").embeddings)
     assert not np.array_equal(kept, training.inputs[herd(before, len(kept))])
 
 

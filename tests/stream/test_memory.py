@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s2osc.arrays import unit_rows
 from s2osc.errors import SettingsError
 from s2osc.stream.memory import (
     Memory,
@@ -12,7 +13,6 @@ from s2osc.stream.memory import (
     choose_exemplars,
     first_of_each,
     herd,
-    normalised,
     remember,
 )
 from s2osc.types import Labelled
@@ -86,7 +86,7 @@ def test_a_few_herded_items_have_a_mean_nearer_to_that_of_all_than_random_ones()
 
 def test_features_are_compared_by_direction():
     features = np.array([[1.0, 0.0], [0.0, 9.0], [3.0, 3.1]])
-    np.testing.assert_allclose(np.linalg.norm(normalised(features), axis=1), 1)
+    np.testing.assert_allclose(np.linalg.norm(unit_rows(features), axis=1), 1)
     # As they are, the long one is nearest to the mean.
     assert choose_exemplars(features, 1, MemorySettings(), np.random.default_rng(0)).tolist() == [2]
     scaled = features * np.array([[50.0], [1.0], [0.1]])
@@ -94,7 +94,7 @@ def test_features_are_compared_by_direction():
 
 
 def test_an_item_without_any_feature_is_no_failure():
-    assert normalised(np.zeros((2, 3))).tolist() == [[0, 0, 0]] * 2
+    assert unit_rows(np.zeros((2, 3))).tolist() == [[0, 0, 0]] * 2
 
 
 def test_exemplars_drawn_at_random_differ_from_seed_to_seed():
@@ -166,7 +166,7 @@ def test_exemplars_are_in_the_order_of_herding():
     training = items([0] * 12 + [1] * 12)
     memory = recall(None, training, nothing(), size=12, share=0)
     mine = training.inputs[:12]
-    expected = herd(normalised(mine), 6).tolist()
+    expected = herd(unit_rows(mine), 6).tolist()
     assert numbers(memory.exemplars)[:6] == expected
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s2osc.arrays import unit_rows
 from s2osc.errors import SettingsError
-from s2osc.stream.memory import herd, normalised
+from s2osc.stream.memory import herd
 from s2osc.stream.queries import (
     N_TYPICAL,
     STRATEGIES,
@@ -91,7 +92,7 @@ def test_the_first_of_a_group_are_its_most_typical():
     rows, why = ask("representative", made, 20)
     for group in (0, 1):
         members = np.flatnonzero(groups == group)
-        expected = members[herd(normalised(embeddings[members]), N_TYPICAL)]
+        expected = members[herd(unit_rows(embeddings[members]), N_TYPICAL)]
         typical = [reason == f"typical of group {group}" for reason in why]
         np.testing.assert_array_equal(rows[typical], expected)
         others = [reason == f"one of group {group}" for reason in why]

@@ -46,6 +46,7 @@ from scipy.special import softmax
 from torch import Tensor
 from torch.nn import functional as F
 
+from s2osc.arrays import chunks
 from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, threshold_at, train_closed
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.augmentation.views import Views
@@ -279,9 +280,8 @@ def find_counterfactuals(
     device = device_of(network)
     chosen = inputs[rng(seed, "counterfactuals").permutation(len(inputs))[: settings.n_items]]
     reconstructions, counterfactuals = np.empty_like(chosen), np.empty_like(chosen)
-    starts = range(0, len(chosen), SEARCH_BATCH)
-    for start in track(starts, "searching for counterfactuals", total=len(starts)):
-        rows = slice(start, start + SEARCH_BATCH)
+    batches = chunks(len(chosen), SEARCH_BATCH)
+    for rows in track(batches, "searching for counterfactuals", total=len(batches)):
         with torch.no_grad():
             codes = coder.encode(coder.normalise(as_tensor(chosen[rows], device)))
         reconstructions[rows] = as_items(coder, codes, chosen)

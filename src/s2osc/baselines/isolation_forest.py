@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn import ensemble
 
+from s2osc.arrays import in_chunks
 from s2osc.baselines.principal import Namer, Principal, find_principal, learn_names
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -36,7 +37,6 @@ from s2osc.baselines.recipe import (
     as_rows,
     decide,
     hold_out,
-    in_chunks,
     threshold_at,
     train_closed,
 )

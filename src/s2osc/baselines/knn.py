@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from s2osc.arrays import in_chunks
 from s2osc.baselines.post_hoc import (
     PostHoc,
-    by_chunks,
     check_known_recall,
     training_outputs,
     with_threshold,
@@ -85,7 +85,7 @@ class Bank:
         """
         k = min(k, len(self.units))
         size = max(1, MOST_DISTANCES // len(self.units))
-        return by_chunks(lambda rows: self._distance(units(rows), k).numpy(), embeddings, size)
+        return in_chunks(lambda rows: self._distance(units(rows), k).numpy(), embeddings, size=size)
 
     def _distance(self, queries: Tensor, k: int) -> Tensor:
         nearest = (queries @ self.units.T).topk(k, dim=1).indices[:, -1]

@@ -36,6 +36,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, softmax
 from sklearn.metrics.pairwise import rbf_kernel
 
+from s2osc.arrays import in_chunks
 from s2osc.baselines.principal import Principal, find_principal
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -43,7 +44,6 @@ from s2osc.baselines.recipe import (
     Recipe,
     check_several,
     hold_out,
-    in_chunks,
     threshold_at,
 )
 from s2osc.errors import DataError, SettingsError

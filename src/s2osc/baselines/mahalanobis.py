@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from s2osc.arrays import in_chunks
 from s2osc.baselines.post_hoc import (
     PostHoc,
-    by_chunks,
     check_known_recall,
     training_outputs,
     with_threshold,
@@ -65,7 +65,7 @@ class Gaussians:
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
         """To the nearest mean: one product with the covariance, however many classes there are."""
-        return by_chunks(
+        return in_chunks(
             lambda rows: np.sqrt(
                 distance_to_centres((rows - self.origin) @ self.whitening, self.means)
             ),

@@ -30,6 +30,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 from torch import Tensor
 
+from s2osc.arrays import chunks
 from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, decide, threshold_at, train_closed
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
@@ -95,9 +96,8 @@ def perturbed_logits(
     device = str(next(network.parameters()).device)
     network.eval()
     logits = np.empty((len(inputs), network.head.out_features), np.float32)
-    starts = range(0, len(inputs), SCORING_BATCH)
-    for start in track(starts, "ODIN perturbs items", total=len(starts)):
-        rows = slice(start, start + SCORING_BATCH)
+    batches = chunks(len(inputs), SCORING_BATCH)
+    for rows in track(batches, "ODIN perturbs items", total=len(batches)):
         batch = as_tensor(inputs[rows], device)
         if eps:
             batch = perturb(network, batch, eps, temperature)

@@ -32,6 +32,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn import svm
 
+from s2osc.arrays import in_chunks
 from s2osc.baselines.principal import Namer, find_principal, learn_names
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -40,7 +41,6 @@ from s2osc.baselines.recipe import (
     Recipe,
     decide,
     hold_out,
-    in_chunks,
     threshold_at,
     train_closed,
 )

@@ -23,8 +23,6 @@ from s2osc.types import UNKNOWN, Predictions
 Score = Callable[[Outputs], np.ndarray]
 """(n,) from logits and embeddings: higher is more unknown, and every item is judged by itself."""
 
-CHUNK = 4_096
-
 
 class Look(NamedTuple):
     """What f and a score say about n items."""
@@ -93,16 +91,6 @@ def share_below(scores: np.ndarray, held_out: np.ndarray) -> np.ndarray:
     [0.0, 0.5, 0.75]
     """
     return np.searchsorted(held_out, scores, side="left") / (len(held_out) + 1)
-
-
-def by_chunks(
-    values_of: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, size: int = CHUNK
-) -> np.ndarray:
-    """``values_of`` some rows at a time, so that memory stays flat however many there are."""
-    starts = range(0, len(rows), size)
-    return np.concatenate(
-        [np.empty(0), *(values_of(rows[start : start + size]) for start in starts)]
-    )
 
 
 def check_known_recall(known_recall: float) -> None:

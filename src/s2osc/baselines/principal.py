@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from s2osc.baselines.recipe import as_rows, in_chunks
+from s2osc.arrays import in_chunks
+from s2osc.baselines.recipe import as_rows
 from s2osc.errors import DataError
 from s2osc.seeding import derive, rng
 

@@ -5,7 +5,6 @@ threshold: scores of training items are too good, and a threshold from them woul
 pool unknown.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -20,9 +19,6 @@ from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
 from s2osc.seeding import rng
 from s2osc.settings import require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions
-
-CHUNK = 2_048
-"""Rows that methods without a network look at at a time."""
 
 
 @dataclass(frozen=True)
@@ -137,20 +133,6 @@ def as_rows(inputs: np.ndarray) -> np.ndarray:
     rows = one_vector(inputs)
     rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:]))).astype(np.float32)
     return rows / np.float32(255) if inputs.dtype == np.uint8 else rows
-
-
-def in_chunks(
-    of: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, n_columns: int
-) -> np.ndarray:
-    """(n, n_columns) float64: ``of`` the items, few at a time, so that memory stays as it is.
-
-    >>> in_chunks(lambda part: part.sum(1, keepdims=True), np.ones((3, 5)), 1).tolist()
-    [[5.0], [5.0], [5.0]]
-    """
-    values = np.empty((len(inputs), n_columns))
-    for start in range(0, len(inputs), CHUNK):
-        values[start : start + CHUNK] = of(inputs[start : start + CHUNK])
-    return values
 
 
 def decide(

@@ -25,6 +25,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from s2osc.arrays import in_chunks, unit_rows
 from s2osc.baselines.frequent_directions import merge
 from s2osc.baselines.recipe import (
     IMAGES,
@@ -33,7 +34,6 @@ from s2osc.baselines.recipe import (
     as_rows,
     decide,
     hold_out,
-    in_chunks,
     threshold_at,
 )
 from s2osc.errors import DataError, SettingsError
@@ -54,7 +54,7 @@ class Sketch(NamedTuple):
     @property
     def directions(self) -> np.ndarray:
         """V: the rows at unit length."""
-        return self.rows / np.linalg.norm(self.rows, axis=1, keepdims=True)
+        return unit_rows(self.rows)
 
     def merged_with(self, rows: np.ndarray, n_directions: int) -> "Sketch":
         """A sketch of these items and of more."""
@@ -64,17 +64,6 @@ class Sketch(NamedTuple):
 def empty_sketch(n_features: int) -> Sketch:
     """A sketch of no items yet."""
     return Sketch(np.empty((0, n_features)), 0)
-
-
-def unit_rows(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """x^: each row less the mean, at unit length; a row of zeros stays one.
-
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), np.zeros(2)).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    centred = rows - mean
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    return centred / np.where(length > 0, length, 1)
 
 
 def similarity(rows: np.ndarray, to: Sketch, kind: Similarity) -> np.ndarray:
@@ -111,7 +100,7 @@ class SENCMaS(ByRecipe):
         training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
         rows = as_rows(training.inputs)
         mean = rows.mean(0) if self.center else np.zeros(rows.shape[1], np.float32)
-        rows = unit_rows(rows, mean)
+        rows = unit_rows(rows - mean)
         nothing, n_classes = empty_sketch(rows.shape[1]), known.n_classes
         whole, *local = (
             nothing.merged_with(rows[chosen], self.n_directions)
@@ -129,7 +118,7 @@ class SENCMaS(ByRecipe):
                 f"{rows.shape[1]} features out; give fewer, or similarity='mean square'"
             )
         return _with_threshold(
-            self, mean, whole, tuple(local), unit_rows(as_rows(held_out.inputs), mean)
+            self, mean, whole, tuple(local), unit_rows(as_rows(held_out.inputs) - mean)
         )
 
 
@@ -157,7 +146,7 @@ class Sketches:
     def predict(self, inputs: np.ndarray) -> Predictions:
         """Unknown where the known items are not met, else the class that is met best."""
         seen = in_chunks(
-            lambda part: self.look(unit_rows(as_rows(part), self.mean)),
+            lambda part: self.look(unit_rows(as_rows(part) - self.mean)),
             inputs,
             1 + self.n_classes,
         )
@@ -167,7 +156,7 @@ class Sketches:
         """Unit rows within the directions of the global sketch."""
         directions = self.whole.directions
         return in_chunks(
-            lambda part: unit_rows(as_rows(part), self.mean) @ directions.T,
+            lambda part: unit_rows(as_rows(part) - self.mean) @ directions.T,
             inputs,
             len(directions),
         ).astype(np.float32)
@@ -200,7 +189,7 @@ def extend(model: Sketches, inputs: np.ndarray, labels: np.ndarray, *, seed: int
     if not len(labels):
         return model
     n_directions = model.method.n_directions
-    rows = unit_rows(as_rows(inputs), model.mean)
+    rows = unit_rows(as_rows(inputs) - model.mean)
     is_held_out = _held_out(labels, model.method.recipe.held_out, seed)
     taken, taken_labels = rows[~is_held_out], labels[~is_held_out]
     nothing = empty_sketch(rows.shape[1])

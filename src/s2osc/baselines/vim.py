@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from s2osc.arrays import in_chunks
 from s2osc.baselines.energy import energy
 from s2osc.baselines.post_hoc import (
     PostHoc,
-    by_chunks,
     check_known_recall,
     training_outputs,
     with_threshold,
@@ -64,7 +64,7 @@ class Virtual:
 
     def residual(self, embeddings: np.ndarray) -> np.ndarray:
         """||R'(e - u)||."""
-        return by_chunks(
+        return in_chunks(
             lambda rows: np.linalg.norm((rows - self.origin) @ self.basis, axis=1), embeddings
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from s2osc.arrays import chunks
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.progress import track
@@ -144,9 +145,8 @@ def in_batches(
     """Yield (rows, logits, embeddings) of one forward pass over ``inputs``, without gradients."""
     device = str(next(network.parameters()).device)
     network.eval()
-    starts = range(0, len(inputs), SCORING_BATCH)
-    for start in track(starts, what, total=len(starts)):
-        rows = slice(start, start + SCORING_BATCH)
+    batches = chunks(len(inputs), SCORING_BATCH)
+    for rows in track(batches, what, total=len(batches)):
         with torch.inference_mode():
             embeddings = network.embed(as_tensor(inputs[rows], device))
             logits = network.head(embeddings)

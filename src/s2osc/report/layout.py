@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.decomposition import PCA
 
+from s2osc.arrays import principal_components, tsne
 from s2osc.progress import track
-from s2osc.seeding import derive, rng
+from s2osc.seeding import rng
 
 MAP_ITEMS = 3000
 FEWEST_FOR_TSNE = 20  # below it, neighbourhoods are too small to mean anything
@@ -28,7 +28,7 @@ class PoolMap:
 def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
     """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
     items = sample_items(kinds, MAP_ITEMS, seed=seed)
-    components = _principal_components(embeddings[items])
+    components = principal_components(embeddings[items], N_COMPONENTS)
     reduced = components
     if not reduced.any():
         method = "one point, as the embeddings do not differ"
@@ -62,38 +62,22 @@ def fit_to_page(points: np.ndarray) -> np.ndarray:
     return plane / (plane.max() or 1.0)
 
 
-def _principal_components(embeddings: np.ndarray) -> np.ndarray:
-    """Embeddings in 2 to 30 dimensions; all zero where they do not differ."""
-    vectors = embeddings.astype(np.float64)
-    if len(vectors) == 1 or not np.ptp(vectors, axis=0).any():
-        return np.zeros((len(vectors), 2))
-    n_components = min(N_COMPONENTS, vectors.shape[1], len(vectors) - 1)
-    reduced = PCA(n_components, svd_solver="full").fit_transform(vectors)
-    return np.pad(reduced, ((0, 0), (0, max(0, 2 - n_components))))
-
-
 def _tsne(vectors: np.ndarray, *, seed: int) -> np.ndarray:
-    from openTSNE import TSNE  # noqa: PLC0415  (slow to import, and small pools need none of it)
-
     n_reports = (EARLY_ITERATIONS + ITERATIONS) // REPORT_EVERY
     bar = track(range(n_reports), "drawing the map", total=n_reports)
 
     def advance(*_: object) -> None:
         next(bar, None)
 
-    reduce = TSNE(
-        perplexity=min(30, (len(vectors) - 1) / 3),
+    points = tsne(
+        vectors,
+        seed=seed,
         early_exaggeration_iter=EARLY_ITERATIONS,
         n_iter=ITERATIONS,
-        neighbors="exact",
-        negative_gradient_method="bh",
         theta=0.7,  # coarser than usual: the same picture in half the time
-        n_jobs=1,
-        random_state=derive(seed, "t-SNE"),
         callbacks=advance,
         callbacks_every_iters=REPORT_EVERY,
     )
-    points = np.asarray(reduce.fit(vectors))
     for _ in bar:
         pass
     return points

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from s2osc.arrays import unit_rows
 from s2osc.settings import require_choice, require_least, require_range
 from s2osc.types import Labelled
 
@@ -77,19 +78,13 @@ def herd(features: np.ndarray, n: int) -> np.ndarray:
     return np.array(chosen, int)
 
 
-def normalised(features: np.ndarray) -> np.ndarray:
-    """Rows of length one, as herding compares them."""
-    length = np.linalg.norm(features, axis=1, keepdims=True)
-    return features / np.maximum(length, 1e-12)
-
-
 def choose_exemplars(
     features: np.ndarray, n: int, settings: MemorySettings, random: np.random.Generator
 ) -> np.ndarray:
     """Row numbers of ``n`` exemplars of one class, the most important first."""
     if settings.selection == "random":
         return random.permutation(len(features))[:n]
-    return herd(normalised(features), n)
+    return herd(unit_rows(features), n)
 
 
 def first_of_each(items: Labelled, n: int) -> Labelled:

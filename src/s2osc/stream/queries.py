@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s2osc.arrays import unit_rows
 from s2osc.errors import SettingsError
 from s2osc.seeding import rng
-from s2osc.stream.memory import herd, normalised
+from s2osc.stream.memory import herd
 from s2osc.types import UNKNOWN, Predictions
 
 OF_GROUPS = 0.7
@@ -120,7 +121,7 @@ def typical_of(choice: Choice, group: int) -> np.ndarray:
     """Rows of a group in the order of herding: any first few have the mean of all."""
     rows = choice.called_unknown
     rows = rows[choice.groups[rows] == group]
-    return rows[herd(normalised(choice.embeddings[rows]), N_TYPICAL)]
+    return rows[herd(unit_rows(choice.embeddings[rows]), N_TYPICAL)]
 
 
 def in_turn(lists: list[np.ndarray]) -> np.ndarray:

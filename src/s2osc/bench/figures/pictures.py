@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from sklearn.decomposition import PCA
 
+from s2osc.arrays import principal_components, tsne
 from s2osc.errors import DataError
-from s2osc.seeding import derive, rng
+from s2osc.seeding import rng
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, Answer, Predictions, Split
 
 GRID = 1000
@@ -104,24 +104,10 @@ def picture_of(png: str) -> np.ndarray:
 
 def _in_plane(features: np.ndarray, *, seed: int) -> np.ndarray:
     """t-SNE of the first principal components; those themselves where items are few."""
-    vectors = features.astype(np.float64)
-    if len(vectors) < 2 or not np.ptp(vectors, axis=0).any():
-        return np.zeros((len(vectors), 2))
-    n_components = min(N_COMPONENTS, len(vectors) - 1, vectors.shape[1])
-    reduced = PCA(n_components, svd_solver="full").fit_transform(vectors)
-    if len(vectors) < FEWEST_FOR_TSNE:
-        return np.pad(reduced, ((0, 0), (0, max(0, 2 - n_components))))[:, :2]
-    from openTSNE import TSNE  # noqa: PLC0415  (slow to import, and most runs draw nothing)
-
-    return np.asarray(
-        TSNE(
-            perplexity=min(30, (len(vectors) - 1) / 3),
-            neighbors="exact",
-            negative_gradient_method="bh",
-            n_jobs=1,
-            random_state=derive(seed, "t-SNE"),
-        ).fit(reduced)
-    )
+    components = principal_components(features, N_COMPONENTS)
+    if len(features) < FEWEST_FOR_TSNE or not components.any():
+        return components[:, :2]
+    return tsne(components, seed=seed)
 
 
 def _on_grid(points: np.ndarray) -> np.ndarray:

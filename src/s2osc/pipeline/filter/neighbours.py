@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
+from s2osc.arrays import chunks, unit_rows
 from s2osc.nets.networks import one_vector
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
@@ -58,8 +59,9 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
         return points[:, :n].astype(np.float32)
     state = derive(seed, "components") % 2**31
     fitted = PCA(n, svd_solver="randomized", random_state=state).fit(sample.astype(np.float32))
-    parts = [fitted.transform(part.astype(np.float32)) for part in _chunks(points)]
-    return np.concatenate(parts).astype(np.float32)
+    parts = chunks(max(len(points), 1), CHUNK)
+    components = [fitted.transform(points[rows].astype(np.float32)) for rows in parts]
+    return np.concatenate(components).astype(np.float32)
 
 
 def gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
@@ -67,7 +69,8 @@ def gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
 
     Square roots of shares, so that no single edge decides the distance between two images.
     """
-    return np.concatenate([_gradient_histograms(part, n_cells) for part in _chunks(images)])
+    parts = chunks(max(len(images), 1), CHUNK)
+    return np.concatenate([_gradient_histograms(images[rows], n_cells) for rows in parts])
 
 
 def _gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
@@ -92,10 +95,6 @@ def _gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
     return np.sqrt(flat / (flat.sum(axis=1, keepdims=True) + 1e-6))
 
 
-def _chunks(items: np.ndarray) -> list[np.ndarray]:
-    return [items[start : start + CHUNK] for start in range(0, max(len(items), 1), CHUNK)]
-
-
 def input_spaces(inputs: np.ndarray, *, seed: int) -> list[np.ndarray]:
     """The inputs as points: pixels and gradients of images, the direction of vectors."""
     if inputs.dtype == np.uint8:
@@ -106,8 +105,7 @@ def input_spaces(inputs: np.ndarray, *, seed: int) -> list[np.ndarray]:
             *(principal_components(g, N_COMPONENTS["gradients"], seed=seed) for g in gradients),
         ]
     vectors = one_vector(inputs)
-    centred = vectors - vectors.mean(axis=0)
-    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+    unit = unit_rows(vectors - vectors.mean(axis=0))
     return [principal_components(unit, N_COMPONENTS["unit vectors"], seed=seed)]
 
 
@@ -117,9 +115,9 @@ def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) 
     k = min(MOST_NEIGHBOURS, max(1, len(sample) // 10), len(sample) - 1)
     search = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(points[sample])
     found = np.empty((n_scored, k), np.int32)
-    starts = range(0, n_scored, CHUNK)
-    for start in track(starts, what, total=len(starts)):
-        rows = np.arange(start, min(start + CHUNK, n_scored))
+    parts = chunks(n_scored, CHUNK)
+    for part in track(parts, what, total=len(parts)):
+        rows = np.arange(n_scored)[part]
         near = sample[search.kneighbors(points[rows], return_distance=False)]
         drop = near == rows[:, None]
         # Who is not in the sample, or has k twins before it, drops the farthest.

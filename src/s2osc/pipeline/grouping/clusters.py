@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
+from s2osc.arrays import chunks, unit_rows
 from s2osc.errors import SettingsError
 from s2osc.pipeline.grouping.graph import (
     best_cut,
@@ -24,7 +25,6 @@ from s2osc.pipeline.grouping.graph import (
     slowest_modes,
 )
 from s2osc.pipeline.grouping.rotation import ONE_CLASS, Pictures, Turned, usual_crossing
-from s2osc.pipeline.grouping.space import chunks
 from s2osc.seeding import rng
 from s2osc.settings import require_least
 
@@ -83,7 +83,7 @@ class Grouping:
             return np.zeros(len(features), int)
         search = NearestNeighbors(n_neighbors=min(N_VOTES, len(self.items))).fit(self.items)
         return np.concatenate(
-            [self._vote(search, features[rows]) for rows in chunks(len(features))]
+            [self._vote(search, features[rows]) for rows in chunks(max(len(features), 1))]
         )
 
     def _vote(self, search: NearestNeighbors, features: np.ndarray) -> np.ndarray:
@@ -252,7 +252,7 @@ def _most_apart(
 def _divide(axes: np.ndarray, n_groups: int, random: np.random.Generator) -> np.ndarray:
     """(n,) k-means over the directions of the rows in the slowest modes."""
     rows = axes[:, :n_groups]
-    return fit_kmeans(rows / np.linalg.norm(rows, axis=1, keepdims=True), n_groups, random)
+    return fit_kmeans(unit_rows(rows), n_groups, random)
 
 
 def fit_kmeans(rows: np.ndarray, n_groups: int, random: np.random.Generator) -> np.ndarray:

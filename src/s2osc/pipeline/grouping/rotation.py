@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from s2osc.arrays import chunks
 from s2osc.nets.augmentation.image_ops import rotate_by
 from s2osc.nets.networks import as_tensor
 from s2osc.pipeline.grouping.graph import best_cut, cuts, nearest_others
@@ -22,7 +23,6 @@ ONE_CLASS = 0.75
 """Two groups are one if turned copies cross the border this often, relative to known classes."""
 FEWEST = 40  # items of a known class that it can be measured with
 LEAST_CROSSING = 0.05  # below, the known classes fall apart themselves and measure nothing
-CHUNK = 4_096
 
 
 class Pictures(NamedTuple):
@@ -56,8 +56,7 @@ def turn(images: np.ndarray, *, seed: int) -> np.ndarray:
     """Each image turned by an angle of its own, up to 15 degrees to either side."""
     degrees = rng(seed, "turned copies").uniform(-DEGREES, DEGREES, len(images))
     turned = np.empty_like(images)
-    for start in range(0, len(images), CHUNK):
-        rows = slice(start, start + CHUNK)
+    for rows in chunks(len(images)):
         batch = rotate_by(as_tensor(images[rows]), torch.from_numpy(degrees[rows]))
         turned[rows] = batch.permute(0, 2, 3, 1).numpy().reshape(images[rows].shape)
     return turned

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
+from s2osc.arrays import chunks, unit_rows
 from s2osc.pipeline.filter.neighbours import CELLS, gradient_histograms
 from s2osc.seeding import derive, rng
 
@@ -38,7 +39,7 @@ class GroupingSpace:
         """(n, a) float32: the part of the features that needs no f."""
         parts = [
             place(describe(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
-            for rows in chunks(len(inputs))
+            for rows in chunks(max(len(inputs), 1))
         ]
         return np.concatenate(parts).astype(np.float32)
 
@@ -92,7 +93,7 @@ def place(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
     placed = (rows - mean) / scale
     if rows.shape[1] < LONG:
         return placed
-    return placed / np.maximum(np.linalg.norm(placed, axis=1, keepdims=True), 1e-12)
+    return unit_rows(placed)
 
 
 def shrink(images: np.ndarray) -> np.ndarray:
@@ -126,12 +127,3 @@ def _unit_spread(rows: np.ndarray, axes: np.ndarray) -> np.ndarray:
     """The axes scaled so that both halves of the space weigh the same for the unknown items."""
     placed = (rows - rows.mean(0)) @ axes
     return (axes / max(np.sqrt((placed**2).sum(1).mean()), 1e-12)).astype(np.float32)
-
-
-def chunks(n: int, size: int = 4_096) -> list[slice]:
-    """Rows in parts that fit into memory; one part, of nothing, where there are none.
-
-    >>> chunks(5, 3)
-    [slice(0, 3, None), slice(3, 6, None)]
-    """
-    return [slice(start, start + size) for start in range(0, max(n, 1), size)]

@@ -1,0 +1,70 @@
+"""Rows of numbers: few at a time, at unit length, on a plane."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from s2osc.seeding import derive
+
+
+def chunks(n: int, size: int = 4_096) -> list[slice]:
+    """The slices of at most ``size`` rows that make up ``n``.
+
+    >>> chunks(5, 3)
+    [slice(0, 3, None), slice(3, 6, None)]
+    """
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def in_chunks(
+    of: Callable[[np.ndarray], np.ndarray],
+    rows: np.ndarray,
+    n_columns: int | None = None,
+    *,
+    size: int = 2_048,
+) -> np.ndarray:
+    """(n, n_columns) or (n,) float64: ``of`` a chunk of rows at a time, so that memory stays flat.
+
+    >>> in_chunks(lambda part: part.sum(1), np.ones((3, 5))).tolist()
+    [5.0, 5.0, 5.0]
+    """
+    values = np.empty(len(rows) if n_columns is None else (len(rows), n_columns))
+    for part in chunks(len(rows), size):
+        values[part] = of(rows[part])
+    return values
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Each row at length one; a row of zeros stays one.
+
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def principal_components(rows: np.ndarray, most: int) -> np.ndarray:
+    """(n, k) float64: the leading components, from 2 to ``most``; zeros where no row differs."""
+    rows = rows.astype(np.float64)
+    if len(rows) < 2 or not np.ptp(rows, axis=0).any():
+        return np.zeros((len(rows), 2))
+    n_components = min(most, rows.shape[1], len(rows) - 1)
+    components = PCA(n_components, svd_solver="full").fit_transform(rows)
+    return np.pad(components, ((0, 0), (0, max(0, 2 - n_components))))
+
+
+def tsne(rows: np.ndarray, *, seed: int, **options: Any) -> np.ndarray:
+    """(n, 2): t-SNE of rows; ``options`` are openTSNE's."""
+    from openTSNE import TSNE  # noqa: PLC0415  (slow to import, and most runs draw nothing)
+
+    reduce = TSNE(
+        perplexity=min(30, (len(rows) - 1) / 3),
+        neighbors="exact",
+        negative_gradient_method="bh",
+        n_jobs=1,
+        random_state=derive(seed, "t-SNE"),
+        **options,
+    )
+    return np.asarray(reduce.fit(rows))

@@ -1,0 +1,55 @@
+"""Rows of numbers: chunks, unit length, principal components."""
+
+import numpy as np
+import pytest
+
+from s2osc.arrays import chunks, in_chunks, principal_components, unit_rows
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 4, 5, 9])
+def test_chunks_cover_every_row_once(n_rows):
+    rows, sizes = np.arange(2 * n_rows).reshape(n_rows, 2), []
+
+    def sums(part):
+        sizes.append(len(part))
+        return part.sum(1)
+
+    np.testing.assert_array_equal(in_chunks(sums, rows, size=4), rows.sum(1))
+    assert max(sizes, default=0) <= 4
+    assert sum(sizes) == n_rows
+    np.testing.assert_array_equal(in_chunks(lambda part: part, rows, 2, size=4), rows)
+
+
+def test_nothing_has_no_chunks():
+    assert chunks(0) == []
+
+
+def test_unit_rows_keep_their_direction_and_zeros_stay_zeros():
+    rows = np.random.default_rng(0).normal(size=(5, 3)) * 40
+    rows[2] = 0
+    unit = unit_rows(rows)
+    lengths = np.linalg.norm(rows, axis=1)
+    np.testing.assert_allclose(unit * lengths[:, None], rows)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), [1, 1, 0, 1, 1])
+
+
+def test_principal_components_keep_distances_and_lead_with_the_widest():
+    rows = np.random.default_rng(0).normal(size=(60, 3)) * [1, 10, 3] + 7
+    components = principal_components(rows, 30)
+    assert components.shape == (60, 3)
+    np.testing.assert_allclose(
+        np.linalg.norm(components[0] - components[1:], axis=1),
+        np.linalg.norm(rows[0] - rows[1:], axis=1),
+    )
+    deviations = components.std(0)
+    assert (deviations[:-1] > deviations[1:]).all()
+
+
+@pytest.mark.parametrize("rows", [np.zeros((0, 4)), np.ones((1, 4)), np.ones((9, 4))], ids=len)
+def test_rows_that_do_not_differ_have_components_of_zero(rows):
+    np.testing.assert_array_equal(principal_components(rows, 30), np.zeros((len(rows), 2)))
+
+
+def test_one_feature_makes_two_components_of_which_one_is_zero():
+    components = principal_components(np.arange(5.0)[:, None], 30)
+    np.testing.assert_allclose(np.abs(components), [[2, 0], [1, 0], [0, 0], [1, 0], [2, 0]])
