@@ -44,7 +44,8 @@ def npy(path: Path, array: np.ndarray) -> Path:
 
 
 def parquet(path: Path, /, **columns: object) -> Path:
-    pq.write_table(pa.table(columns), path)
+    with path.open("wb") as file:
+        pq.write_table(pa.table(columns), file)
     return path
 
 

@@ -1,6 +1,7 @@
 """What cannot be done is one line on standard error, exit code 2, and nothing left behind."""
 
 import json
+import os
 import re
 import resource
 import shutil
@@ -174,6 +175,16 @@ BAD_ITEMS = {
         lambda p: pool_with(p, -np.inf),
         "NaN or infinite values in 1 of 12 vectors",
     ),
+    "a huge value in the pool": (
+        good_vectors,
+        lambda p: pool_with(p, 3e38),
+        r"beyond 1e\+15 in 1 of 12 vectors \(first: row 3, column 2, 3e\+38\); bring that column",
+    ),
+    "a pipe for a table": (
+        good_vectors,
+        lambda p: os.mkfifo(p / "pool.csv") or p / "pool.csv",
+        "pool.csv is a pipe or a device; give a plain file",
+    ),
     "a pool of another width": (
         good_vectors,
         lambda p: npy(p / "pool.npy", np.zeros((12, 9))),
@@ -207,7 +218,7 @@ BAD_ITEMS = {
     "a file cut short": (
         good_vectors,
         lambda p: truncated(good_pool(p)),
-        "cannot be read as a .npy",
+        "pool.npy cannot be read .its header announces",
     ),
     "a name with a line break": (
         good_vectors,

@@ -1,5 +1,6 @@
 """A user's files become arrays with names and labels, or one line that says why not."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from files import broken_image, class_folders, image, npy, npz, parquet, text, vectors
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import Items, Skipped, encode_labels, read_items, read_known_and_pool
-from s2osc.errors import DataError, S2OSCWarning
+from s2osc.errors import DataError, S2OSCWarning, SettingsError
 
 VECTORS_3 = InputShape("vectors", n_features=3)
 GREY_8 = InputShape("images", height=8, width=8, channels=1)
@@ -144,7 +145,7 @@ def test_a_manifest_finds_files_beside_it_and_keeps_labels_as_written(tmp_path, 
     lines = ["path,label", "files/a.png,03", f"{elsewhere},03", "files/a.png,3", "files/a.png,3"]
     items = known_of(text(tmp_path / "known.csv", *lines), pool)
     assert items.labels == ["03", "03", "3", "3"]
-    assert items.names == ["files/a.png", str(elsewhere), "files/a.png", "files/a.png"]
+    assert items.names == [*("files/a.png", str(elsewhere), "files/a.png (2)", "files/a.png (3)")]
     assert items.inputs[0, 0, 0] == 7
 
 
@@ -234,10 +235,43 @@ def test_items_of_another_kind_or_width_than_the_model_are_refused(tmp_path, poo
 # What cannot be used
 
 
+@pytest.mark.parametrize("limit", [float("nan"), 0, -1, float("inf")])
+def test_a_limit_on_megapixels_is_a_number_above_0(known, pool, limit):
+    with pytest.raises(SettingsError, match=r"--max-megapixels is .*; give a number above 0"):
+        read_known_and_pool(known, pool, max_megapixels=limit)
+
+
+def test_known_items_at_a_path_too_long_for_the_disk_are_not_there(tmp_path, pool):
+    with pytest.raises(DataError, match="there is no file or folder"):
+        known_of(tmp_path / ("a" * 300), pool)
+
+
+def test_names_of_folders_and_files_that_are_no_utf_8_become_text(known, pool):
+    image(known / os.fsdecode(b"caf\xe9") / os.fsdecode(b"t\xe9.png"))
+    image(known / os.fsdecode(b"caf\xe9") / "x.png")
+    items = known_of(known, pool)
+    assert items.labels[:2] == ["caf\\xe9"] * 2
+    assert items.names[:2] == ["caf\\xe9/t\\xe9.png", "caf\\xe9/x.png"]
+
+
+def test_two_folders_for_one_class_are_refused(known, pool):
+    for name in ("caf\u00e9", "cafe\u0301"):
+        image(known / name / "x.png")
+    with pytest.raises(DataError, match='two folders for the class "caf\u00e9"; join or rename'):
+        known_of(known, pool)
+
+
 BAD_POOLS = {
     "gone": (lambda p: p / "gone", "there is no file or folder .*gone"),
     "no images": (lambda p: text(p / "notes.txt", "").parent, "is empty; it holds no images"),
     "header only": (lambda p: text(p / "a.csv", "path,label"), "is empty; it holds no items"),
+    "a long path": (lambda p: p / ("a" * 300), "there is no file or folder"),
+    "a long path in a table": (
+        lambda p: text(p / "a.csv", "path", "a" * 300),
+        r"1 of the 1 images .* cannot be read \(first: a+, no such file\)|holds images",
+    ),
+    "a pipe": (lambda p: os.mkfifo(p / "a.csv") or p / "a.csv", "is a pipe or a device"),
+    "a pipe of pixels": (lambda p: os.mkfifo(p / "a.png") or p / "a.png", "is a pipe or a device"),
     "another suffix": (lambda p: text(p / "a.xlsx", "a"), r"a\.xlsx is not read; give a folder"),
     "images for vectors": (
         lambda p: image(p / "a.png"),

@@ -17,7 +17,9 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from s2osc.errors import DataError, SettingsError
+from s2osc.files import reason
 from s2osc.progress import track
+from s2osc.text import clean_text
 
 IMAGE_SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -139,7 +141,9 @@ def is_hidden(name: str) -> bool:
 
 
 def _cannot_open(error: OSError) -> None:
-    raise DataError(f"the folder {error.filename} cannot be opened ({error.strerror})") from error
+    raise DataError(
+        f"the folder {error.filename} cannot be opened ({error.strerror}); allow reading it"
+    ) from error
 
 
 def read_headers(
@@ -241,7 +245,7 @@ def _lies_on_its_side(image: Image.Image) -> bool:
 def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "not an image of a known format"
-    return (str(error) or type(error).__name__).splitlines()[0]
+    return clean_text(reason(error))
 
 
 def _read_image(image: Path | np.ndarray, shape: InputShape) -> np.ndarray:

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -29,7 +30,9 @@ from s2osc.data.images import (
     read_pixels,
 )
 from s2osc.data.tables import ARRAY_SUFFIXES, TABLE_SUFFIXES, read_arrays, read_table
-from s2osc.errors import DataError, S2OSCWarning
+from s2osc.errors import DataError, S2OSCWarning, SettingsError
+from s2osc.files import check_regular
+from s2osc.text import check_name, clean_items, clean_text
 
 MAX_MEGAPIXELS = 50.0
 RESERVED_CLASSES = ("", "unknown", "unsure")
@@ -198,6 +201,8 @@ def _class_order(name: str) -> tuple[bool, float, str]:
 
 def _measure(source: Source, max_megapixels: float) -> tuple[Source, list[Header]]:
     """The size of every image, and the source without those that have none."""
+    if not 0 < max_megapixels < inf:
+        raise SettingsError(f"--max-megapixels is {max_megapixels:g}; give a number above 0")
     if isinstance(source.content, np.ndarray):
         n_images, height, width = source.content.shape[:3]
         return source, [Header(width, height, source.content.ndim == 4)] * n_images
@@ -268,7 +273,7 @@ def _check_classes(path: Path, found: Mapping[str, int], labels: Sequence[str] |
 
 
 def _open_known(path: Path) -> Source:
-    if path.is_dir():
+    if os.path.isdir(path):
         return _open_class_folders(path)
     source = _open(path)
     if source.labels is None:
@@ -295,32 +300,38 @@ def _open_class_folders(path: Path) -> Source:
         children = sorted(child for child in path.iterdir() if not is_hidden(child.name))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; allow reading it") from error
-    by_class = {child.name: find_images(child) for child in children if child.is_dir()}
+    by_class: dict[str, list[Path]] = {}
+    for child in (child for child in children if child.is_dir()):
+        name = check_name(child.name, f"the name of a class folder in {path}")
+        if name in by_class:
+            raise DataError(f'{path} holds two folders for the class "{name}"; join or rename them')
+        by_class[name] = find_images(child)
     if not by_class:
         raise DataError(f"{path} holds no folders; give one folder of images per class")
-    outside = [c.name for c in children if is_image_name(c.name) and c.name not in by_class]
+    outside = [c.name for c in children if is_image_name(c.name) and not c.is_dir()]
     if outside:
         warnings.warn(
             f"{path}: images outside the class folders are left out ({len(outside)}, "
-            f"first: {outside[0]})",
+            f"first: {clean_text(outside[0])})",
             S2OSCWarning,
             stacklevel=4,
         )
     files = [file for found in by_class.values() for file in found]
     labels = [name for name, found in by_class.items() for _ in found]
     _check_classes(path, {name: len(found) for name, found in by_class.items()}, labels)
-    return Source(path, [_name(file, path) for file in files], files, labels)
+    return Source(path, _relative_names(files, path), files, labels)
 
 
 def _open(path: Path) -> Source:
     if not os.path.exists(path):
         raise DataError(f"there is no file or folder {path}")
     suffix = path.suffix.lower()
-    if path.is_dir():
+    if is_folder := os.path.isdir(path):
         files = find_images(path)
-        source = Source(path, [_name(file, path) for file in files], files)
+        source = Source(path, _relative_names(files, path), files)
     elif suffix in IMAGE_SUFFIXES:
-        source = Source(path, [path.name], [path])
+        check_regular(path)
+        source = Source(path, clean_items([path.name]), [path])
     elif suffix in ARRAY_SUFFIXES:
         source = Source(path, *read_arrays(path))
     elif suffix in TABLE_SUFFIXES:
@@ -330,10 +341,9 @@ def _open(path: Path) -> Source:
             f"{path} is not read; give a folder of images, or a .csv, .parquet, .npy or .npz file"
         )
     if not source.names:
-        raise DataError(f"{path} is empty; it holds no {'images' if path.is_dir() else 'items'}")
+        raise DataError(f"{path} is empty; it holds no {'images' if is_folder else 'items'}")
     return source
 
 
-def _name(file: Path, folder: Path) -> str:
-    # A file name may hold bytes that are no text; every table and page written later needs text.
-    return os.fsencode(file.relative_to(folder).as_posix()).decode(errors="replace")
+def _relative_names(files: Sequence[Path], folder: Path) -> list[str]:
+    return clean_items(file.relative_to(folder).as_posix() for file in files)

@@ -8,11 +8,8 @@ What cannot be used is refused with one line.
 
 import csv
 import math
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +19,10 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from s2osc.data.arrays import ADVICE, check_memory, load_arrays
 from s2osc.errors import DataError
-from s2osc.text import listed
+from s2osc.files import check_regular, guarded
+from s2osc.text import clean_items, clean_name, clean_text, from_csv_cell, listed
 from s2osc.types import IMAGE_NDIMS, check_inputs
 
 ARRAY_SUFFIXES = (".npy", ".npz")
@@ -32,10 +31,6 @@ TEXT_COLUMNS = ("path", "label", "item", "id")
 TABLE_ADVICE = (
     "give `path` for image files, one column of lists of numbers, "
     "or columns of numbers with no text but `label`, `item` and `id`"
-)
-UNREADABLE = (
-    *(OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError),
-    *(csv.Error, zipfile.BadZipFile, zlib.error, pa.ArrowException),
 )
 
 
@@ -50,7 +45,7 @@ class Contents(NamedTuple):
 
 def read_arrays(path: Path) -> Contents:
     """The items, and labels where there are any, of a .npy or .npz file."""
-    arrays = _load_arrays(path)
+    arrays = load_arrays(path, ("x", "y", "classes"))
     inputs = _as_inputs(arrays["x"], str(path))
     names = [str(row) for row in range(len(inputs))]
     if "y" not in arrays:
@@ -61,13 +56,16 @@ def read_arrays(path: Path) -> Contents:
             f"{path} holds {len(inputs)} items in `x` and labels of shape {y.shape} in `y`; "
             "give exactly one label per item"
         )
-    labels = _names_of_classes(y, arrays.get("classes"), path)
+    with guarded(path, ADVICE):
+        labels = _class_names(y, arrays.get("classes"), path)
     return Contents(names, inputs, labels, "the arrays `x` and `y`")
 
 
 def read_table(path: Path) -> Contents:
     """The items, and labels where there are any, of a manifest or a table of vectors."""
-    table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    check_regular(path)
+    is_parquet = path.suffix.lower() == ".parquet"
+    table = _read_parquet(path) if is_parquet else _read_csv(path)
     columns = table.column_names
     found = f"the columns {listed(columns)}"
     if len(set(columns)) < len(columns):
@@ -75,77 +73,53 @@ def read_table(path: Path) -> Contents:
         raise DataError(f"{path} has several columns called {listed(twice)}; rename them")
     if table.num_rows == 0:
         return Contents([], [], None, found)
-    text = {
-        name: [_text(value) for value in table[name].to_pylist()]
-        for name in TEXT_COLUMNS
-        if name in columns
-    }
+    text = {}
+    for name in (name for name in TEXT_COLUMNS if name in columns):
+        with guarded(path, f"give the column `{name}` as text"):
+            cells = table[name].to_pylist()
+            text[name] = cells if is_parquet else [from_csv_cell(cell or "") for cell in cells]
     if "path" in text:
-        names = text["path"]
+        names = [_text(cell) for cell in text["path"]]
         content: list[Path] | np.ndarray = [path.parent / name for name in names]
     else:
-        names = text.get("item") or text.get("id") or [str(row) for row in range(table.num_rows)]
-        content = _as_inputs(_vectors_of(path, table), str(path))
-    labels = text["label"] if any(text.get("label", [])) else None
-    return Contents(names, content, labels, found)
+        ids = text.get("item") or text.get("id") or range(table.num_rows)
+        names = [_text(cell) for cell in ids]
+        with guarded(path, TABLE_ADVICE):
+            content = _as_inputs(_vectors_of(path, table), str(path))
+    labels = [clean_name(_text(cell)) for cell in text.get("label", ())]
+    return Contents(clean_items(names), content, labels if any(labels) else None, found)
 
 
-@contextmanager
-def _reading(path: Path, kind: str, advice: str) -> Iterator[None]:
-    """Turn whatever a damaged or foreign file makes a reader raise into one line."""
-    try:
-        yield
-    except DataError:
-        raise
-    except UNREADABLE as error:
-        problem = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"{path} cannot be read as {kind} ({problem}); {advice}") from error
-
-
-def _load_arrays(path: Path) -> dict[str, np.ndarray]:
-    advice = "save plain arrays, without Python objects, by np.save or np.savez"
-    with _reading(path, "a .npy or .npz file", advice), path.open("rb") as file:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"x": loaded}
-        if "x" not in loaded.files:
-            raise DataError(f"{path} has no array `x`; found: {listed(loaded.files)}")
-        arrays = {name: loaded[name] for name in ("x", "y", "classes") if name in loaded.files}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("a member of the archive is no array")
-        return arrays
-
-
-def _names_of_classes(y: np.ndarray, classes: np.ndarray | None, path: Path) -> list[str]:
+def _class_names(y: np.ndarray, classes: np.ndarray | None, path: Path) -> list[str]:
     if classes is None:
-        return [_text(value) for value in y.tolist()]
-    names = [_text(value) for value in np.ravel(classes).tolist()]
+        return [clean_name(_text(value)) for value in y.tolist()]
+    names = [clean_name(_text(value)) for value in np.ravel(classes).tolist()]
     if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(names):
         raise DataError(
             f"{path}: `y` must hold whole numbers from 0 to {len(names) - 1}, which index `classes`"
         )
+    if len(set(names)) < len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        raise DataError(f"{path}: `classes` holds {listed(twice)} more than once; rename them")
     return [names[number] for number in y.tolist()]
 
 
 def _text(value: object) -> str:
-    """A label as text: "" where it is missing, no fraction where a number is whole.
+    """A cell as text: "" where it is missing, no fraction where a number is whole.
 
     >>> [_text(value) for value in ("03", 3, 3.0, b"cat", None, float("nan"))]
     ['03', '3', '3', 'cat', '', '']
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip()
+    text = value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
+    return text.strip()
 
 
 def _as_inputs(array: np.ndarray, what: str) -> np.ndarray:
     """An array as uint8 images or float32 vectors, or one line on why it is neither."""
-    if array.dtype.kind not in "buif":
-        raise DataError(f"{what} holds values of type {array.dtype}; give numbers")
     if array.size == 0:
         raise DataError(f"{what} is empty; it holds an array of shape {array.shape}")
     if array.ndim == 4 and array.shape[3] == 1:
@@ -153,24 +127,27 @@ def _as_inputs(array: np.ndarray, what: str) -> np.ndarray:
     is_wide = array.dtype.kind in "ui" and array.dtype != np.uint8
     if array.ndim in IMAGE_NDIMS and is_wide and array.min() >= 0 and array.max() <= 255:
         array = array.astype(np.uint8)
-    # NaN and numbers too large for float32 are reported in one line, not also warned about.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return check_inputs(array, what)
+    return check_inputs(array, what)
 
 
 def _read_parquet(path: Path) -> pa.Table:
+    # As a file of Python's: Arrow opens no name that is not UTF-8.
     with (
-        _reading(path, "a Parquet file", "write it again"),
-        pyarrow.parquet.ParquetFile(path) as file,
+        guarded(path, "write it as a Parquet file again"),
+        path.open("rb") as file,
+        pyarrow.parquet.ParquetFile(file) as parquet,
     ):
-        table = file.read()
-    return table.rename_columns([_column_name(name) for name in table.column_names])
+        about = parquet.metadata
+        groups = (about.row_group(number) for number in range(about.num_row_groups))
+        check_memory(max(4 * about.num_rows, sum(group.total_byte_size for group in groups)))
+        table = parquet.read()
+        return table.rename_columns([_column_name(name) for name in table.column_names])
 
 
 def _read_csv(path: Path) -> pa.Table:
     """A manifest as it is written; of vectors, the text columns as written, others as numbers."""
     with (
-        _reading(path, "a CSV file", "save it as UTF-8 text"),
+        guarded(path, "save it as CSV in UTF-8 text"),
         path.open(encoding="utf-8-sig", newline="") as lines,
     ):
         first = lines.readline()
@@ -180,9 +157,10 @@ def _read_csv(path: Path) -> pa.Table:
     columns = [_column_name(cell) if has_header else str(i) for i, cell in enumerate(cells)]
     others = pa.string() if "path" in columns else pa.float32()
     types = {name: pa.string() if name in TEXT_COLUMNS else others for name in columns}
-    with _reading(path, "a CSV file", f"found the columns {listed(columns)}; {TABLE_ADVICE}"):
+    advice = f"found the columns {listed(columns)}; {TABLE_ADVICE}"
+    with guarded(path, advice), path.open("rb") as file:
         return pyarrow.csv.read_csv(
-            path,
+            file,
             pyarrow.csv.ReadOptions(column_names=columns, skip_rows=int(has_header)),
             pyarrow.csv.ParseOptions(delimiter=delimiter),
             pyarrow.csv.ConvertOptions(
@@ -197,7 +175,7 @@ def _column_name(name: str) -> str:
     >>> _column_name(" Label"), _column_name("Width")
     ('label', 'Width')
     """
-    name = name.strip()
+    name = clean_text(name)
     return name.lower() if name.lower() in TEXT_COLUMNS else name
 
 
