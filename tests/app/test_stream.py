@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +112,17 @@ def test_a_stream_is_never_begun_over_another(begun):
     with pytest.raises(OutputError, match="holds a stream already; give another folder"):
         init_files(begun / "known.npz", begun / "begun", RUN)
     assert snapshot(begun) == before
+
+
+def test_a_stream_is_never_begun_among_files_of_a_user(begun, tmp_path):
+    for name in ("versions/2024.json", ".movie.part"):
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    before = snapshot(tmp_path)
+    with pytest.raises(OutputError, match=r"mine is not empty: it holds '\.movie\.part'; give"):
+        init_files(begun / "known.npz", tmp_path / "mine", RUN)
+    assert snapshot(tmp_path) == before
 
 
 # Windows
@@ -271,7 +283,7 @@ def test_a_state_that_cannot_be_written_leaves_no_results(work, monkeypatch):
         raise OSError(28, "No space left on device")
 
     before = snapshot(work)
-    monkeypatch.setattr(storing.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OutputError, match="the stream is as it was"):
         window_files(work / "state", work / "two.npz", work / "next", TEN)
     assert snapshot(work) == before

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 
 from files import snapshot
@@ -131,7 +132,7 @@ def test_a_stream_goes_on_with_the_settings_it_began_with(tmp_path, state, prese
 def test_the_folder_holds_plain_tensors_and_json_and_nothing_more(folder):
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert {name for name in found if "objects" not in name} == {
-        *(".lock", "stream.json", "versions/1.json", "versions/2.json")
+        *(".lock", "stream.json", "manifest.json", "versions/1.json", "versions/2.json")
     }
     assert all(name.endswith(".safetensors") for name in found if "objects" in name)
     for path in folder.rglob("*.json"):
@@ -211,6 +212,89 @@ def test_files_of_others_are_left_alone(folder, state):
     assert all(path.read_text() == "mine" for path in others)
 
 
+OF_A_USER = {
+    "notes.txt": "a note",
+    ".movie.part": "half a movie",
+    "versions/2024.json": "{}",
+    "versions/7.json": "{}",
+    f"objects/{'a' * 64}.safetensors": "mine",
+}
+
+
+def put(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+@pytest.mark.parametrize("name", OF_A_USER)
+def test_a_stream_is_not_begun_in_a_folder_with_files_of_others(tmp_path, name):
+    path = put(tmp_path, name, OF_A_USER[name])
+    before = snapshot(tmp_path)
+    with (
+        pytest.raises(OutputError, match=r"is not empty: it holds .*; give a new or empty"),
+        open_store(tmp_path, make=True),
+    ):
+        pass
+    assert snapshot(tmp_path) == before
+    assert path.read_text() == OF_A_USER[name]
+
+
+def test_files_that_look_like_ours_stay_where_a_stream_goes_on(folder, state):
+    paths = [put(folder, name, content) for name, content in OF_A_USER.items()]
+    put(folder, "versions/3.json", "taken")
+    with open_store(folder) as store:
+        for seed in range(3):
+            store.write(replace(state, seed=seed), "a change")
+        assert store.read().seed == 2
+    assert [path.read_text() for path in paths] == list(OF_A_USER.values())
+    assert (folder / "versions/3.json").read_text() == "taken"
+
+
+def test_a_stream_without_its_pointer_is_refused_and_left_whole(folder, state):
+    kept = (folder / "stream.json").read_bytes()
+    (folder / "stream.json").unlink()
+    before = snapshot(folder)
+    with (
+        pytest.raises(OutputError, match=r"whose stream.json is missing; put that file back"),
+        open_store(folder, make=True),
+    ):
+        pass
+    assert snapshot(folder) == before
+    (folder / "stream.json").write_bytes(kept)
+    assert_same(read_state(folder), state)
+
+
+def test_a_stream_of_an_older_version_has_no_manifest_and_goes_on(folder, state):
+    (folder / "manifest.json").unlink()
+    assert_same(read_state(folder), state)
+    orphan = put(folder, f"objects/{'b' * 64}.safetensors", "of an older version, or of a user")
+    with open_store(folder) as store:
+        for number in (3, 4, 5):
+            store.write(replace(state, ignored=state.ignored + number), "more")
+    assert sorted(path.name for path in (folder / "versions").iterdir()) == ["4.json", "5.json"]
+    assert orphan.exists()
+
+
+def test_a_manifest_from_a_stranger_removes_nothing_outside_the_stream(folder, state):
+    mine = put(folder.parent, "mine.txt", "mine")
+    path = folder / "manifest.json"
+    told = json.loads(path.read_text())
+    told["files"] += ["../mine.txt", str(mine), "stream.json"]
+    path.write_text(json.dumps(told))
+    with open_store(folder) as store:
+        store.write(replace(state, seed=5), "a change")
+    assert mine.read_text() == "mine"
+    assert read_state(folder).seed == 5
+
+
+def test_a_stream_that_cannot_begin_leaves_no_folder(tmp_path):
+    with pytest.raises(KeyboardInterrupt), open_store(tmp_path / "stream", make=True):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_version_that_vanishes_while_it_is_read_gives_way_to_the_next(folder, state, monkeypatch):
     read_checked = storing._read_checked
 
@@ -232,7 +316,7 @@ def test_a_full_disk_leaves_the_stream_as_it_was(folder, state, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with open_store(folder) as store:
-        monkeypatch.setattr(storing.os, "fsync", full)
+        monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(OutputError, match="No space left on device; the stream is as it was"):
             store.write(replace(state, ignored=state.ignored * 2), "window 2")
     assert snapshot(folder) == before
@@ -318,14 +402,14 @@ def test_a_state_of_an_older_version_has_no_former_names(tmp_path, state, monkey
         ("asked", {"names": ["x"], "why": [""], "answers": [""]}, "1 questions"),
         ("asked", {"why": []}, "'names'"),
         ("history", [1], "not iterable"),
-        ("objects", {"teacher": "../../secret"}, "an object is called '../../secret'"),
-        ("objects", {}, "the network has other sizes"),
+        ("objects", {"teacher": "../../secret"}, "an object is called 'objects/../../secret"),
+        ("objects", {}, ""),  # the network lacks its weights
         ("seed", None, "int"),
     ],
 )
 def test_a_version_edited_by_hand_is_one_clear_line(folder, name, value, reason):
     edit(folder, name, value)
-    with pytest.raises(ModelError, match=r"2\.json does not tell of a stream \(") as raised:
+    with pytest.raises(ModelError, match=r"2\.json cannot be read \(") as raised:
         read_state(folder)
     assert reason in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
@@ -342,7 +426,7 @@ def test_a_version_edited_by_hand_is_one_clear_line(folder, name, value, reason)
 def test_a_pointer_edited_by_hand_is_one_clear_line(folder, change):
     path = folder / "stream.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(ModelError, match=r"stream\.json is damaged \(.+\); copy"):
+    with pytest.raises(ModelError, match=r"stream\.json cannot be read \(.+\); copy"):
         read_pointer(folder)
 
 
@@ -350,8 +434,8 @@ def test_a_folder_that_cannot_be_written_to_can_still_be_read(folder, state, mon
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(storing.FileLock, "acquire", refuse)
-    with pytest.raises(OutputError, match=r"cannot write to .*: Permission denied; give a folder"):
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with pytest.raises(OutputError, match=r"cannot write to .*: Permission denied; give a place"):
         open_store(folder).__enter__()
     assert_same(read_state(folder), state)
 
@@ -363,7 +447,7 @@ import os, random, signal, sys, time
 from dataclasses import replace
 from pathlib import Path
 from s2osc.errors import OutputError
-from s2osc.stream.store import open_store, read_state
+from s2osc.stream.store import holds_stream, open_store, read_state
 
 folder = Path(sys.argv[1])
 first = read_state(folder)
@@ -408,6 +492,12 @@ with open_store(folder) as store:
 
 # Killed at every moment: before and after each file reaches the disk or its place.
 def die_at(moment, number):
+    die_at_calls(moment)
+    with open_store(folder) as store:
+        write(store, number)
+
+
+def die_at_calls(moment):
     left = [moment]
 
     def dying(call):
@@ -424,8 +514,6 @@ def die_at(moment, number):
 
     for name in ("fsync", "replace", "rename", "unlink"):
         setattr(os, name, dying(getattr(os, name)))
-    with open_store(folder) as store:
-        write(store, number)
 
 
 moment, before, seen = 0, 1, []
@@ -441,6 +529,26 @@ while True:
         break
 assert seen == sorted(seen) and not seen[0] and sum(seen) > 1, seen
 print("moments:", moment)
+
+
+# The same for a stream that begins: afterwards the same command begins it, or it is there.
+def begin(folder, moment=0):
+    if moment:
+        die_at_calls(moment)
+    with open_store(folder, make=True) as store:
+        store.write(first, "the beginning")
+
+
+moment = 0
+while True:
+    moment += 1
+    new = folder.parent / f"new {moment}"
+    _, code = os.waitpid(in_child(lambda: begin(new, moment)), 0)
+    if not holds_stream(new):
+        begin(new)
+    assert read_state(new).seed == first.seed
+    if os.waitstatus_to_exitcode(code) == 0:
+        break
 
 
 # Killed at any time, by the clock.
@@ -471,7 +579,7 @@ for _ in range(8):
 with open_store(folder) as store:
     write(store, before + 1)
 left = sorted(path.name for path in folder.rglob("*") if path.is_file())
-assert len(left) == 2 + 2 + 5, left  # two versions share all objects but one
+assert len(left) == 3 + 2 + 5, left  # two versions share all objects but one
 print("whole")
 """
 

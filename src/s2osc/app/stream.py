@@ -41,7 +41,14 @@ from s2osc.stream.answers import QUERIES, Said, read_answers
 from s2osc.stream.names import IGNORE, as_meant, group_word, rename_class
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import Asked, StreamState, audit_classes
-from s2osc.stream.store import Pointer, holds_stream, open_store, read_current, read_pointer
+from s2osc.stream.store import (
+    Pointer,
+    check_may_begin,
+    holds_stream,
+    open_store,
+    read_current,
+    read_pointer,
+)
 from s2osc.stream.update import Account
 from s2osc.stream.windows import (
     Learnt,
@@ -103,7 +110,6 @@ def init_files(
 ) -> Begun:
     """Labelled files in, the folder of a stream out."""
     refuse_stream(folder)
-    check_target(folder, force=True)
     of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
     plan = make_plan(replace(run, changes=of_method))
     build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
@@ -115,21 +121,23 @@ def init_files(
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
         recipe = choose_recipe(plan, shape, extractor)
-        state = begin_stream(
-            Labelled(extractor.features(items.inputs) if extractor else items.inputs, labels),
-            classes,
-            build_learner(recipe.preset, run.changes, memory),
-            seed=run.seed,
-            device=plan.device,
-            facts={
-                "preset": recipe.preset,
-                "shape": shape.note,
-                "backbone": extractor.describe() if extractor else None,
-            },
-        )
-    with open_store(folder, make=True) as store:
-        refuse_stream(folder)  # nor one that was begun meanwhile
-        store.write(state, "the beginning")
+        facts = {
+            "preset": recipe.preset,
+            "shape": shape.note,
+            "backbone": extractor.describe() if extractor else None,
+        }
+        with open_store(folder, make=True) as store:
+            refuse_stream(folder)  # nor one that was begun meanwhile
+            inputs = extractor.features(items.inputs) if extractor else items.inputs
+            state = begin_stream(
+                Labelled(inputs, labels),
+                classes,
+                build_learner(recipe.preset, run.changes, memory),
+                seed=run.seed,
+                device=plan.device,
+                facts=facts,
+            )
+            store.write(state, "the beginning")
     notes += tell_skipped(items.skipped, "they are left out")
     return Begun(state, len(items), notes)
 
@@ -139,6 +147,7 @@ def refuse_stream(folder: Path) -> None:
         raise OutputError(
             f"{folder} holds a stream already; give another folder, or remove this one"
         )
+    check_may_begin(folder)
 
 
 def check_names(classes: Sequence[str]) -> None:

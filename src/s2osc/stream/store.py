@@ -1,6 +1,7 @@
 """A stream on disk: every confirmed change is a version, and the last one can be undone.
 
     stream.json                    which version is current, and which was before it
+    manifest.json                  the files below that this store wrote; nothing else is removed
     versions/<number>.json         one state: classes, settings, history, questions, its objects
     objects/<sha256>.safetensors   arrays of states, by their content
     .lock                          held by the process that works on the stream
@@ -12,9 +13,8 @@ arrays are plain tensors, everything else is JSON.
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
-from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from s2osc.errors import DataError, ModelError, OutputError
+from s2osc import files
+from s2osc.errors import DataError, ModelError, OutputError, SettingsError
 from s2osc.pipeline.storage import as_tensors, describe_network, network_tensors, read_network
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change, flatten
@@ -38,13 +37,12 @@ from s2osc.types import Labelled
 from s2osc.version import __version__
 
 FORMAT = 1
-POINTER, VERSIONS, OBJECTS, LOCK = "stream.json", "versions", "objects", ".lock"
-UNREADABLE = (
-    *(AttributeError, LookupError, TypeError, ValueError, ArithmeticError),
-    *(RuntimeError, RecursionError, SafetensorError),
-)
-"""Whatever a file that is not as it was written makes its readers raise."""
+POINTER, MANIFEST, LOCK = "stream.json", "manifest.json", ".lock"
+OBJECT, VERSION = "objects/{}.safetensors", "versions/{}.json"
+OURS = re.compile(r"objects/[0-9a-f]{64}\.safetensors|versions/[0-9]+\.json")
+LARGEST_OBJECT = 2**40
 COPY_AGAIN = "copy the stream's folder again"
+AS_IT_WAS = "the stream is as it was: make room, or mend the folder"
 
 
 class Version(NamedTuple):
@@ -63,6 +61,13 @@ class Pointer(NamedTuple):
     last: int  # the highest number given so far: none is given twice
 
 
+class Manifest(NamedTuple):
+    """The files that a store wrote, and whether any version was ever confirmed."""
+
+    names: frozenset[str]
+    confirmed: bool
+
+
 @dataclass(frozen=True)
 class Store:
     """A stream's folder while its lock is held."""
@@ -71,8 +76,12 @@ class Store:
 
     @property
     def next_number(self) -> int:
-        """The number of the version that is written next."""
-        return read_pointer(self.folder).last + 1 if holds_stream(self.folder) else 1
+        """The number of the version that is written next: one whose place is free, or ours."""
+        number = read_pointer(self.folder).last + 1 if holds_stream(self.folder) else 1
+        listed = _manifest(self.folder).names
+        while (name := VERSION.format(number)) not in listed and (self.folder / name).exists():
+            number += 1
+        return number
 
     def read(self, device: str = "cpu") -> StreamState:
         return read_state(self.folder, device)
@@ -85,16 +94,19 @@ class Store:
 
     def prepare(self, state: StreamState, what: str) -> Version:
         """Put a state on the disk without making it the current one."""
-        number = self.next_number
-        with _writing(self.folder):
-            objects = {}
-            for role, tensors in _tensors(state).items():
-                content = save_tensors(tensors)
-                objects[role] = hashlib.sha256(content).hexdigest()
-                _write_whole(_object_path(self.folder, objects[role]), content)
-            content = _as_json(_describe(state, objects) | {"version": number, "what": what})
-            _write_whole(_version_path(self.folder, number), content)
-        return Version(number, hashlib.sha256(content).hexdigest(), what)
+        number, objects, contents = self.next_number, {}, {}
+        for role, tensors in _tensors(state).items():
+            content = save_tensors(tensors)
+            objects[role] = hashlib.sha256(content).hexdigest()
+            contents[OBJECT.format(objects[role])] = content
+        described = _as_json(_describe(state, objects) | {"version": number, "what": what})
+        contents[VERSION.format(number)] = described
+        with files.writing(self.folder, AS_IT_WAS):
+            # First the list: what a killed process leaves can be told from the files of others.
+            _list_files(self.folder, _manifest(self.folder), contents)
+            for name, content in contents.items():
+                _put(self.folder / name, content)
+        return Version(number, hashlib.sha256(described).hexdigest(), what)
 
     def confirm(self, version: Version) -> None:
         """Make a prepared version the current one."""
@@ -114,41 +126,73 @@ class Store:
         return pointer.current.what
 
     def _point(self, pointer: Pointer) -> None:
-        told = {
+        values = {
             "format": FORMAT,
             "s2osc": __version__,
             "current": pointer.current._asdict(),
             "previous": pointer.previous and pointer.previous._asdict(),
             "last": pointer.last,
         }
-        with _writing(self.folder):
-            _write_whole(self.folder / POINTER, _as_json(told))
+        with files.writing(self.folder, AS_IT_WAS):
+            files.write_whole(self.folder / POINTER, _as_json(values))
         _tidy(self.folder)
 
 
 @contextmanager
 def open_store(folder: Path, *, make: bool = False) -> Iterator[Store]:
     """The stream in ``folder``, to be worked on by this process alone."""
-    if not make:
-        read_pointer(folder)  # or say what is wrong with the folder, before a lock lies in it
-    lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        if make:
+    is_new = make and not folder.exists()
+    if make:
+        check_may_begin(folder)
+        with files.writing(folder, "give a folder you may write to"):
             folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout as error:
-        raise OutputError(
-            f"another process works on the stream in {folder}; wait until it is done"
-        ) from error
-    except OSError as error:
-        raise OutputError(
-            f"cannot write to {folder}: {error.strerror}; give a folder you may write to"
-        ) from error
+    else:
+        read_pointer(folder)  # or say what is wrong with the folder, before a lock lies in it
+    busy = f"another process works on the stream in {folder}; wait until it is done"
     try:
-        yield Store(folder)
-    finally:
-        _tidy(folder)
-        lock.release()
+        with files.lock(folder / LOCK, busy):
+            try:
+                yield Store(folder)
+            finally:
+                _tidy(folder)
+    except BaseException:
+        if make and not holds_stream(folder):
+            _leave(folder, remove=is_new)
+        raise
+
+
+def check_may_begin(folder: Path) -> None:
+    """Refuse a folder that holds anything but a stream, or what a killed ``init`` left."""
+    if holds_stream(folder) or not folder.exists():
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{folder} is a file; give a new or empty folder")
+    manifest = _read_manifest(folder)
+    if manifest and manifest.confirmed:
+        raise OutputError(
+            f"{folder} holds a stream whose {POINTER} is missing; put that file back from a copy, "
+            "or give another folder"
+        )
+    names = [MANIFEST, POINTER, *(manifest.names if manifest else ())]
+    ours = {folder / name for name in names} | {files.part_of(folder / name) for name in names}
+    for path in sorted(folder.rglob("*")):
+        is_lock = path == folder / LOCK and path.is_file() and not path.stat().st_size
+        if path not in ours and not is_lock and not (manifest and path.is_dir()):
+            raise OutputError(
+                f"{folder} is not empty: it holds {path.name!r}; give a new or empty folder"
+            )
+
+
+def _leave(folder: Path, *, remove: bool) -> None:
+    """Take away what a stream that never began has left in its folder."""
+    with suppress(OSError):
+        for name in (MANIFEST, LOCK):
+            (folder / name).unlink(missing_ok=True)
+        for name in ("objects", "versions"):
+            if (folder / name).is_dir():
+                (folder / name).rmdir()
+        if remove:
+            folder.rmdir()
 
 
 def holds_stream(folder: Path) -> bool:
@@ -183,92 +227,93 @@ def read_pointer(folder: Path) -> Pointer:
             f"{folder} holds no stream: {POINTER} is not there; "
             "give the folder that `s2osc stream init --state` made"
         )
-    try:
-        told = json.loads(path.read_bytes())
-        found = int(told["format"])
+    values = files.read_json(path, COPY_AGAIN, ModelError)
+    with files.guarded(path, COPY_AGAIN, ModelError):
+        found = int(values["format"])
         if found > FORMAT:
             raise ModelError(
                 f"the stream in {folder} is of format {found}, written by s2osc "
-                f"{told.get('s2osc', '?')}; this is {__version__}, which reads up to format "
+                f"{values.get('s2osc', '?')}; this is {__version__}, which reads up to format "
                 f"{FORMAT}: install a newer s2osc"
             )
-        current, previous = _version_of(told["current"]), told["previous"]
-        return Pointer(current, previous and _version_of(previous), int(told["last"]))
-    except ModelError:
-        raise
-    except (OSError, *UNREADABLE) as error:
-        raise ModelError(f"{path} is damaged ({_reason(error)}); {COPY_AGAIN}") from error
+        current, previous = _version_of(values["current"]), values["previous"]
+        return Pointer(current, previous and _version_of(previous), int(values["last"]))
 
 
-def _version_of(told: dict[str, Any]) -> Version:
-    return Version(int(told["number"]), str(told["sha256"]), str(told["what"]))
+def _version_of(values: dict[str, Any]) -> Version:
+    return Version(int(values["number"]), str(values["sha256"]), str(values["what"]))
 
 
 # --- writing ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _put(path: Path, content: bytes) -> None:
+    """Write a file unless it is there as it should be."""
+    if not (path.is_file() and path.read_bytes() == content):
+        files.write_whole(path, content)
+
+
+def _read_manifest(folder: Path) -> Manifest | None:
+    """The list of files that the store wrote; None: there is none that can be read."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
     try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"cannot write to {folder}: {error.strerror or error}; "
-            "the stream is as it was: make room, or mend the folder"
-        ) from error
+        values = files.read_json(path, COPY_AGAIN, ModelError)
+        names = [str(name) for name in values["files"]]
+    except (ModelError, LookupError, TypeError):
+        return None
+    # Names of any other form are not ours, whoever put them there.
+    ours = frozenset(name for name in names if OURS.fullmatch(name))
+    return Manifest(ours, confirmed=bool(values.get("confirmed", True)))
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """A file that is there with all of its content, also after a power cut, or not at all."""
-    if path.is_file() and path.read_bytes() == content:
-        return
-    path.parent.mkdir(exist_ok=True)
-    part = _part(path)
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+def _manifest(folder: Path) -> Manifest:
+    """The same; a stream that has none owns what its versions lead to."""
+    found = _read_manifest(folder)
+    if found is None and holds_stream(folder):
+        return Manifest(frozenset(_reachable(folder)), confirmed=True)
+    return found or Manifest(frozenset(), confirmed=False)
 
 
-def _part(path: Path) -> Path:
-    return path.with_name(f".{path.name}.part")
+def _list_files(folder: Path, before: Manifest, names: Iterable[str]) -> None:
+    """Note that files are ours, before they are written."""
+    taken = [name for name in names if name not in before.names and (folder / name).exists()]
+    for name in taken:
+        if OBJECT.format(_sha256_of(folder / name)) != name:
+            raise OutputError(f"{folder / name} is no file of this stream; move it elsewhere")
+    _write_manifest(folder, Manifest(before.names.union(names), before.confirmed))
 
 
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # where folders cannot be opened, and names are kept with files
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    values = {"files": sorted(manifest.names), "confirmed": manifest.confirmed}
+    _put(folder / MANIFEST, files.as_json(values))
+
+
+def _reachable(folder: Path) -> set[str]:
+    """The files that the current version and the one before it lead to."""
+    pointer, names = read_pointer(folder), set()
+    for version in filter(None, (pointer.current, pointer.previous)):
+        described = _read_description(folder, version)
+        names |= {VERSION.format(version.number), *_object_names(described)}
+    return names
 
 
 def _tidy(folder: Path) -> None:
-    """Remove versions and objects that nothing leads to, those of killed processes among them."""
-    kept: set[Path] = set()
-    if holds_stream(folder):
-        try:
-            pointer = read_pointer(folder)
-            for version in filter(None, (pointer.current, pointer.previous)):
-                told = _read_description(folder, version)
-                kept.add(_version_path(folder, version.number))
-                kept |= {_object_path(folder, sha256) for sha256 in told["objects"].values()}
-        except (ModelError, *UNREADABLE):
-            return  # what is damaged may still be mended with what lies here
-    parts = [path for place in ("", OBJECTS, VERSIONS) for path in (folder / place).glob(".*.part")]
-    ours = [
-        *(folder / OBJECTS).glob(f"{'[0-9a-f]' * 64}.safetensors"),
-        *(folder / VERSIONS).glob("[0-9]*.json"),
-    ]
-    for path in [*parts, *(path for path in ours if path not in kept)]:
-        with suppress(OSError):
-            path.unlink()
+    """Remove our own versions and objects that nothing leads to."""
+    manifest, is_there = _read_manifest(folder), holds_stream(folder)
+    if manifest is None or (manifest.confirmed and not is_there):
+        return
+    try:
+        keep = _reachable(folder) if is_there else set()
+    except ModelError:
+        return  # what is damaged may still be mended with what lies here
+    with suppress(OSError):
+        for name in manifest.names:
+            files.part_of(folder / name).unlink(missing_ok=True)
+            if name not in keep:
+                (folder / name).unlink(missing_ok=True)
+        _write_manifest(folder, Manifest(manifest.names & keep, confirmed=is_there))
 
 
 def _as_json(told: dict[str, Any]) -> bytes:
@@ -317,21 +362,20 @@ def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
 # --- reading ---------------------------------------------------------------------------------
 
 
-def _version_path(folder: Path, number: int) -> Path:
-    return folder / VERSIONS / f"{number}.json"
+def _object_names(described: dict[str, Any]) -> list[str]:
+    names = [OBJECT.format(sha256) for sha256 in described["objects"].values()]
+    for name in names:
+        if not OURS.fullmatch(name):
+            raise ValueError(f"an object is called {name!r}")
+    return names
 
 
-def _object_path(folder: Path, sha256: str) -> Path:
-    if not re.fullmatch("[0-9a-f]{64}", sha256):
-        raise ValueError(f"an object is called {sha256!r}")
-    return folder / OBJECTS / f"{sha256}.safetensors"
+def _sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _read_checked(path: Path, sha256: str) -> bytes:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}; {COPY_AGAIN}") from error
+    content = files.read_whole(path, largest=LARGEST_OBJECT, error=ModelError)
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ModelError(
             f"{path} is damaged: its checksum is not the one it was written with; {COPY_AGAIN}"
@@ -340,32 +384,25 @@ def _read_checked(path: Path, sha256: str) -> bytes:
 
 
 def _read_description(folder: Path, version: Version) -> dict[str, Any]:
-    told = json.loads(_read_checked(_version_path(folder, version.number), version.sha256))
-    if not isinstance(told, dict):
-        raise TypeError("it holds no state")
-    return told
+    path = folder / VERSION.format(version.number)
+    content = _read_checked(path, version.sha256)
+    with files.guarded(path, COPY_AGAIN, ModelError):
+        described = files.parse_json(content)
+        _object_names(described)  # or say that they cannot be those of objects
+        return described
 
 
 def _read_version(folder: Path, version: Version, device: str) -> StreamState:
-    try:
-        told = _read_description(folder, version)
+    described = _read_description(folder, version)
+    with files.guarded(folder / VERSION.format(version.number), COPY_AGAIN, ModelError):
         tensors: dict[str, torch.Tensor] = {}
-        for sha256 in told["objects"].values():
-            tensors |= load_tensors(_read_checked(_object_path(folder, sha256), sha256))
-        return _assemble(told, tensors, device)
-    except ModelError:
-        raise
-    except UNREADABLE as error:
-        path = _version_path(folder, version.number)
-        raise ModelError(
-            f"{path} does not tell of a stream ({_reason(error)}); {COPY_AGAIN}"
-        ) from error
-
-
-def _reason(error: Exception) -> str:
-    if type(error) is RuntimeError:  # torch then lists every tensor
-        return "the network has other sizes"
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+        for name in _object_names(described):
+            path = folder / name
+            tensors |= load_tensors(_read_checked(path, path.stem))
+        try:
+            return _assemble(described, tensors, device)
+        except (SettingsError, DataError) as error:  # no fault of the user's own settings or items
+            raise ValueError(str(error)) from error
 
 
 def _assemble(told: dict[str, Any], tensors: dict[str, torch.Tensor], device: str) -> StreamState:
