@@ -17,10 +17,13 @@ from s2osc.app.result import (
     read_summary,
     replace_threshold,
     write_measured,
+    write_skipped,
     write_table,
 )
+from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
+from s2osc.text import from_csv_cell
 from s2osc.types import UNKNOWN, Answer
 
 CLASSES = ("a", "b")
@@ -131,6 +134,19 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
     table = pq.read_table(tmp_path / "t.parquet")
     assert table["item"].to_pylist() == names
     assert table["distinctness"].to_pylist() == [0, 0.25, 0.5, 0.75]
+
+
+def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
+    names, classes = ["=cmd|' /C calc'!A0", "-5", "'@x", "a"], ["+1 555", "w"]
+    answer = answer_of([0, -1, 0, 1], [-1, 0, -1, -1])
+    write_table(tmp_path / "t.csv", names, answer, nearest_of([0, 1, 0, 1]), classes)
+    write_skipped(tmp_path / "s.csv", [Skipped("=1", "@bad")])
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["item"] for row in rows] == ["'=cmd|' /C calc'!A0", "-5", "''@x", "a"]
+    assert rows[0]["label"] == "'+1 555"
+    assert [from_csv_cell(row["item"]) for row in rows] == names
+    assert (tmp_path / "s.csv").read_text().splitlines()[1] == """ "'=1","'@bad" """.strip()
 
 
 def test_the_nearest_class_is_the_best_known_one_whatever_unknown_gets():

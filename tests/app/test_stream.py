@@ -483,6 +483,13 @@ def test_a_renamed_class_is_written_by_its_new_name(work):
     assert rename_in(work / "state", "left", " sinister ") == "sinister"
 
 
+def test_a_name_that_is_no_utf_8_is_escaped_and_the_stream_goes_on(work):
+    assert rename_in(work / "state", "left", os.fsdecode(b"caf\xe9")) == "caf\\xe9"
+    rename_in(work / "state", os.fsdecode(b"caf\xe9"), "=1+1")
+    window_files(work / "state", work / "two.npz", work / "more", TEN)
+    assert {row["suggested"] for row in queries(work / "more")} <= {"", "'=1+1", "top"}
+
+
 def test_ignored_items_are_counted_apart(work):
     told = answer_file(work / "state", answers(work / "a.csv", group_0="ignore"))
     assert told.n_ignored == summary(work / "results")["counts"]["unknown"]
@@ -506,6 +513,11 @@ FORMS = {
 def test_answers_are_read_as_spreadsheets_write_them(tmp_path, written):
     (tmp_path / "a.csv").write_bytes(written.encode())
     assert read_answers(tmp_path / "a.csv").labels == {"a": "cat", "b": ""}
+
+
+def test_cells_that_are_no_formulas_come_back_without_their_apostrophe(tmp_path):
+    text(tmp_path / "a.csv", "item,label", "'=a,'@home", "'-b,'tis")
+    assert read_answers(tmp_path / "a.csv").labels == {"=a": "@home", "-b": "'tis"}
 
 
 def test_names_with_commas_quotes_and_lines_come_back(tmp_path):

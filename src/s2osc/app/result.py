@@ -26,6 +26,7 @@ from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate, matched_accuracy
 from s2osc.pipeline.audit.decision import Decision, Evidence
+from s2osc.text import csv_cell
 from s2osc.types import UNKNOWN, Answer
 
 SUMMARY, SCORES, SEEDS = "summary.json", "scores.parquet", "seeds.parquet"
@@ -34,8 +35,19 @@ MODEL, DESCRIPTION = "model", "model.json"
 UNNAMED = ("unsure", "unknown")
 """What -2 and -1 are called: read backwards from the names of the known classes."""
 DAMAGED = (OSError, LookupError, TypeError, ValueError, OverflowError, pa.ArrowException)
+
+
+def write_csv(table: pa.Table, target: Any) -> None:
+    """Write a table whose texts no spreadsheet takes for formulas."""
+    for place, name in enumerate(table.column_names):
+        if pa.types.is_string(table.schema.field(name).type):
+            cells = [csv_cell(text) for text in table[name].to_pylist()]
+            table = table.set_column(place, name, pa.array(cells, pa.string()))
+    pyarrow.csv.write_csv(table, target)
+
+
 TABLE_WRITERS = {
-    ".csv": pyarrow.csv.write_csv,
+    ".csv": write_csv,
     ".parquet": pyarrow.parquet.write_table,
 }
 
@@ -157,7 +169,7 @@ def write_tables(
 
 def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
     columns = {"item": [s.name for s in skipped], "reason": [s.reason for s in skipped]}
-    pyarrow.csv.write_csv(pa.table(columns), path)
+    write_csv(pa.table(columns), path)
 
 
 # --- the summary -----------------------------------------------------------------------------

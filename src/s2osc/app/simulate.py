@@ -38,6 +38,7 @@ from s2osc.stream.names import name_groups, names_in_use
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import StreamState
 from s2osc.stream.windows import Opened, QuerySettings, begin_stream, open_window, take_answers
+from s2osc.text import csv_cell
 from s2osc.types import Answer
 from s2osc.version import versions
 
@@ -402,7 +403,10 @@ def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str)
     )
     rows = [_row(told) for told in windows]
     with (folder / "windows.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
+        csv.writer(file).writerows(
+            [csv_cell(cell) if isinstance(cell, str) else cell for cell in row]
+            for row in (header, *rows)
+        )
     table = Table(
         tuple(cell.replace("_", " ") for cell in header),
         tuple(

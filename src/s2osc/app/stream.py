@@ -60,6 +60,7 @@ from s2osc.stream.windows import (
     take_answers,
     teach_itself,
 )
+from s2osc.text import clean_name, csv_cell
 from s2osc.types import Answer, Labelled
 
 COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
@@ -379,7 +380,8 @@ def write_queries(path: Path, state: StreamState) -> None:
     # A letter at its beginning: no spreadsheet takes the mark for a number.
     about = [state.n_windows, f"v{entry['version']}-{entry['answer']}"]
     table = io.StringIO(newline="")
-    csv.writer(table).writerows([COLUMNS, *([*row, *about] for row in rows)])
+    cells = ([csv_cell(c) if isinstance(c, str) else c for c in row] for row in rows)
+    csv.writer(table).writerows([COLUMNS, *([*row, *about] for row in cells)])
     text = table.getvalue()
     # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
     encoding = "utf-8" if text.isascii() else "utf-8-sig"
@@ -520,7 +522,7 @@ def undo_last(folder: Path) -> str:
 
 def rename_in(folder: Path, old: str, new: str) -> str:
     """Give a class of a stream another name; return it as it is kept."""
-    new = new.strip()
+    new = clean_name(new)
     with open_store(folder) as store:
         store.write(rename_class(store.read(), old, new), f"{old!r} renamed {new!r}")
     return new

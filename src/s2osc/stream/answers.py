@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from s2osc.errors import DataError
+from s2osc.text import clean_name, from_csv_cell
 
 QUERIES = "queries.csv"
 
@@ -32,7 +33,8 @@ def read_answers(path: Path) -> Said:
     told_by: dict[str, set[str]] = {"window": set(), "mark": set()}
     for number, cells in enumerate(rows, start=2):
         told = dict(zip(columns, cells, strict=False))
-        item, label = told.get("item", ""), told.get("label", "").strip()
+        item = from_csv_cell(told.get("item", ""))
+        label = clean_name(from_csv_cell(told.get("label", "").strip()))
         if not item:
             if label:
                 raise DataError(f"row {number} of {path} has the label {label!r} but no item")

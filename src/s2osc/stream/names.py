@@ -9,6 +9,7 @@ import numpy as np
 
 from s2osc.errors import DataError
 from s2osc.stream.state import Asked, StreamState
+from s2osc.text import clean_name
 
 IGNORE = "ignore"
 """The label of an item that is not of interest: never learnt, its closest like not asked about."""
@@ -120,7 +121,8 @@ def lookalikes(asked: Asked, fresh: Mapping[int, str], classes: Sequence[str]) -
 
 def rename_class(state: StreamState, old: str, new: str) -> StreamState:
     """The same class under another name, also one that waits; its former name stays refused."""
-    names, new = names_in_use(state), new.strip()
+    names, new = names_in_use(state), clean_name(new)
+    old = old if old in names else clean_name(old)
     if old not in names:
         raise DataError(f"there is no class {old!r}; there is {', '.join(names)}")
     check_new_name(old, new, names)

@@ -32,6 +32,7 @@ from s2osc.stream.windows import (
     take_items,
     teach_itself,
 )
+from s2osc.text import clean_name
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 
 NUMBERS = "labels_are_numbers"
@@ -308,7 +309,7 @@ def _as_name(cell: Any, known: Sequence[str], *, numbers: bool) -> str:
     """
     if _is_missing(cell):
         return ""
-    name = str(cell)
+    name = clean_name(str(cell))
     if name in known:
         return name
     if isinstance(cell, bool | np.bool_):
