@@ -1,18 +1,17 @@
 """Open set classification of real pools."""
 
-from typing import TYPE_CHECKING, Any
-
 from s2osc.version import __version__
 
 __all__ = ["S2OSC", "UNKNOWN", "OpenStream", "__version__"]
 
+TYPE_CHECKING = False  # typing itself takes long to import, and Ctrl-C shall be quiet meanwhile
 if TYPE_CHECKING:
     from s2osc.estimator import S2OSC
     from s2osc.stream.open_stream import OpenStream
     from s2osc.types import UNKNOWN
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import on first use: ``import s2osc`` alone stays quick, torch loads when it is needed."""
     if name == "S2OSC":
         from s2osc.estimator import S2OSC

@@ -1,7 +1,55 @@
-"""``python -m s2osc``."""
+"""``s2osc`` and ``python -m s2osc``: one command in a process of its own."""
 
+import _signal  # type: ignore[import-not-found]  # `signal` itself would take long to import
+import os
 import sys
+import time
 
-from s2osc.cli.main import main
+EXIT_INTERRUPTED = 130
+PATIENCE = 2.0
+"""Seconds for which a second Ctrl-C lets the first one tidy up."""
 
-sys.exit(main())
+
+def run() -> int:
+    """Run the command that the process was started with; return its exit code."""
+    # A shell lets commands in the background ignore the signal; that stays so.
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, Interruption())
+    try:
+        _fill_closed_descriptors()
+        from s2osc.cli.main import main  # noqa: PLC0415
+
+        code = main()
+    except KeyboardInterrupt:  # while Python was importing
+        code = EXIT_INTERRUPTED
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # all is done; leaving takes a moment
+    if code == EXIT_INTERRUPTED:
+        os._exit(code)  # libraries that were interrupted may not know how to leave in good order
+    return code
+
+
+def _fill_closed_descriptors() -> None:
+    """Where standard output is closed, no file that is opened later may take its number."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
+class Interruption:
+    """The first Ctrl-C ends the command; a second one gives it time to tidy up."""
+
+    def __init__(self) -> None:
+        self.first: float | None = None
+
+    def __call__(self, number: int, frame: object) -> None:
+        if self.first is None:
+            self.first = time.monotonic()
+            raise KeyboardInterrupt
+        if time.monotonic() - self.first > PATIENCE:
+            os._exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(run())

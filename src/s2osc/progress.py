@@ -1,12 +1,12 @@
-"""Progress bars and seconds per step.
+"""Progress of long steps, and seconds per step.
 
-Code that works through something long wraps it in ``track``; nothing is drawn until a caller who
-has a terminal says ``with shown():``. So the library is silent and the command line is not.
+Code that works through something long wraps it in ``track``; nothing is shown until a caller says
+``with shown():``. So the library is silent and the command line is not.
 """
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -14,18 +14,25 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 T = TypeVar("T")
-_current: ContextVar[Progress | None] = ContextVar("progress", default=None)
+_current: ContextVar[Progress | Console | None] = ContextVar("progress", default=None)
+
+LONG = 2.0
+"""Seconds after which a step is worth a line where no bars can be drawn."""
 
 
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[None]:
     """Draw every ``track`` within as a bar on ``console`` (standard error by default).
 
-    Where that is a file or a pipe nothing is drawn: bars there are only in the way.
+    Bars are in the way in a file or a pipe: there a step that takes long is one line.
     """
     console = console or Console(stderr=True)
     if not console.is_terminal:
-        yield
+        token = _current.set(console)
+        try:
+            yield
+        finally:
+            _current.reset(token)
         return
     columns = (
         TextColumn("{task.description:<34}"),
@@ -42,7 +49,7 @@ def shown(console: Console | None = None) -> Iterator[None]:
 
 
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Yield ``items`` unchanged, drawing a bar named ``what`` where bars are shown.
+    """Yield ``items`` unchanged, showing how far it is under the name ``what``.
 
     >>> list(track([1, 2, 3], "counting"))
     [1, 2, 3]
@@ -50,8 +57,21 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
     bars = _current.get()
     if bars is None:
         yield from items
+    elif isinstance(bars, Console):
+        yield from _with_a_line(items, what, bars)
     else:
         yield from bars.track(items, total=total, description=what)
+
+
+def _with_a_line(items: Iterable[T], what: str, console: Console) -> Iterator[T]:
+    """Yield ``items``; print a line once they take long."""
+    started, is_said = time.perf_counter(), False
+    for item in items:
+        yield item
+        if not is_said and time.perf_counter() - started > LONG:
+            is_said = True
+            with suppress(OSError, ValueError):  # nobody may be reading; the work goes on
+                print(f"{what} ...", file=console.file, flush=True)
 
 
 class Stopwatch:

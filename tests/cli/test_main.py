@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 import warnings
@@ -427,15 +428,13 @@ def test_bench_report_without_records_says_how_to_make_them(tmp_path, capsys):
 
 
 def test_version_prints_the_version(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"s2osc {__version__}\n"
 
 
 @pytest.mark.parametrize("words", [[], ["classify"], ["nonsense"], ["settings", "--seed=x"]])
 def test_words_that_are_no_command_exit_with_2(words, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
+    assert main(words) == 2
     assert "usage: s2osc" in capsys.readouterr().err
 
 
@@ -465,8 +464,7 @@ def test_help_is_there_in_less_than_a_third_of_a_second():
 def test_help_loads_no_heavy_library(words):
     script = (
         "import sys; from s2osc.cli.main import main\n"
-        f"try: main({words!r})\n"
-        "except SystemExit: pass\n"
+        f"main({words!r})\n"
         "print(sorted({'numpy', 'pyarrow', 'rich', 'torch', 'sklearn'} & set(sys.modules)))"
     )
     assert run_python("-c", script).splitlines()[-1] == "[]"
@@ -540,14 +538,96 @@ def test_ctrl_c_while_predicting_leaves_no_file(finished, tmp_path, monkeypatch)
     assert snapshot(tmp_path) == {}
 
 
-def test_a_bug_keeps_its_traceback(finished, tmp_path, monkeypatch):
-    def fail(*_: object, **__: object) -> None:
-        raise ZeroDivisionError
+@pytest.fixture
+def failing(finished, tmp_path, monkeypatch) -> list[str]:
+    """Words for a command that fails in a way nobody foresaw. Logs go to ``logs``."""
 
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "logs"))
     monkeypatch.setattr(jobs, "read_items", fail)
     words = [f"--model={finished / 'out' / 'model'}", f"--items={npy(tmp_path / 'a.npy', [[1]])}"]
-    with pytest.raises(ZeroDivisionError):
-        main(["predict", *words, f"--out={tmp_path / 'a.csv'}"])
+    return ["predict", *words, f"--out={tmp_path / 'a.csv'}"]
+
+
+def test_a_failure_nobody_foresaw_is_one_line_and_a_log(failing, tmp_path, capsys):
+    assert main(failing) == 1
+    printed, errors = capsys.readouterr()
+    (log,) = (path for path in (tmp_path / "logs").rglob("*") if path.is_file())
+    wanted = "s2osc: stopped by an unexpected error, ZeroDivisionError (two); the traceback is in "
+    assert (printed, errors) == ("", f"{wanted}{log}\n")
+    first, *_, last, end = log.read_text().splitlines()
+    assert shlex.split(first) == ["s2osc", *failing]
+    assert (last, end) == ("ZeroDivisionError: two", "lines")
+
+
+def test_where_no_log_can_be_written_the_end_of_the_traceback_is_printed(failing, tmp_path, capsys):
+    text(tmp_path / "logs", "a file")
+    assert main(failing) == 1
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert "the traceback could not be saved" in errors
+    assert "it ends in" in errors
+
+
+def test_an_error_that_ctrl_c_caused_is_an_interruption(finished, tmp_path, monkeypatch, capsys):
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ImportError("could not load")  # noqa: B904
+
+    monkeypatch.setattr(jobs, "read_items", interrupted)
+    words = [f"--model={finished / 'out' / 'model'}", f"--items={tmp_path}"]
+    assert main(["predict", *words, f"--out={tmp_path / 'a.csv'}"]) == 130
+    assert capsys.readouterr().err == "s2osc: interrupted; no half-written results are left\n"
+
+
+@pytest.mark.parametrize("words", ["settings", "bench list", "--help"])
+@pytest.mark.parametrize(
+    ("closed", "code", "line"),
+    [
+        (">&-", 2, "standard output is closed; what was written to files is whole"),
+        (">/dev/full", 2, "cannot print: No space left on device; what was written to files "),
+        (">&- 2>&-", 2, ""),
+        (">/dev/full 2>/dev/full", 2, ""),
+        ("| true", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing_is_one_line(words, closed, code, line):
+    command = f'set -o pipefail; "{sys.executable}" -m s2osc {words} {closed}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert done.stderr.startswith(f"s2osc: {line}" if line else "")
+    assert done.stderr.count("\n") == bool(line)
+
+
+@pytest.mark.parametrize("gaps", [(0.3,), (0.3, 0.02), (0.8,), (0.8, 0.1)])
+def test_ctrl_c_is_quiet_while_python_imports(finished, tmp_path, gaps):
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "print('begun', flush=True); from s2osc.__main__ import run; sys.exit(run())"
+    )
+    words = arguments(finished, tmp_path / "out")
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "begun\n"
+        for gap in gaps:
+            time.sleep(gap)
+            process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (
+        printed,
+        errors.replace("s2osc: interrupted; no half-written results are left\n", ""),
+    ) == ("", "")
+    assert snapshot(tmp_path) == {}
 
 
 def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, capsys):
