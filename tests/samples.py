@@ -1,11 +1,23 @@
 """Tiny data of easy classes, and the method shrunk to learn them in a fraction of a second."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from s2osc.data.datasets import Dataset
 from s2osc.nets.networks import NetworkSettings
+from s2osc.pipeline.audit.record import (
+    Audit,
+    ClassAudit,
+    GroupsAudit,
+    OperatingPoint,
+    PurityAudit,
+    PurityPoint,
+    UnknownTest,
+)
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import FAST, PLAIN
 from s2osc.testing import N_KNOWN, make_blobs, open_set  # noqa: F401
@@ -30,6 +42,40 @@ def make_images(
 def make_dataset(n_per_class: int = 30, *, name: str = "tiny") -> Dataset:
     images, labels = make_images(n_per_class)
     return Dataset(name, images, labels, tuple("abcd"), n_train=len(labels), flip=False)
+
+
+def make_audit(names: Sequence[str] = ("cat", "dog"), **changes: Any) -> Audit:
+    """What the seeds might say about a pool, with known figures throughout."""
+    rate, accuracy = Estimate(0.04, 0.02, 0.06), Estimate(0.9, 0.85, 0.95)
+    audit = Audit(
+        nothing_unknown=False,
+        threshold=0.8,
+        sure_known_below=None,
+        rule="seeds",
+        aim="balance",
+        wanted_false_alarm=0.05,
+        smallest_false_alarm=1 / 1501,
+        n_seeds=1500,
+        test=UnknownTest(p_value=1e-12, level=0.01),
+        unknown_share=Estimate(0.4, 0.318, 0.45),
+        unknown_recall=Estimate(0.8, 0.7, 0.85),
+        false_alarm=rate,
+        known_accuracy=accuracy,
+        is_shifted=False,
+        classes=tuple(
+            ClassAudit(name, n_seeds=500, weight=1.0, false_alarm=rate, known_accuracy=accuracy)
+            for name in names
+        ),
+        curve=tuple(
+            OperatingPoint(
+                rate, Estimate(recall, recall - 0.1, recall + 0.1), 1 - rate, round(100 * rate)
+            )
+            for rate, recall in ((0.01, 0.5), (0.02, 0.7), (0.1, 0.9))
+        ),
+        purity=PurityAudit(300, 0.93, (PurityPoint(10, 1.0, 0.8), PurityPoint(1000, 0.75, 0.6))),
+        groups=GroupsAudit(2, low=2, high=4, stability=(0.93, 0.81), tightness=(1.0, 1.0)),
+    )
+    return replace(audit, **changes)
 
 
 def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2OSCMethod:

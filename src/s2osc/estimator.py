@@ -157,8 +157,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
                 solution = method.fit(known, X[in_pool], seed=seed, device=device)
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
-                if solution.trust:
-                    self.audit_ = tell(solution.trust.audit, self._class_names())
+                if audit := solution.audit(self._class_names()):
+                    self.audit_ = tell(audit)
             else:
                 self.model_ = method.fit_known_only(known, seed=seed, device=device)
         self.classes_ = self.known_classes_

@@ -23,8 +23,10 @@ from s2osc.app.result import (
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
+from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.text import from_csv_cell
 from s2osc.types import UNKNOWN, Answer
+from samples import make_audit
 
 CLASSES = ("a", "b")
 
@@ -75,7 +77,7 @@ def measured_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Measured:
 def summary_of(measured: Measured) -> dict:
     return {
         "counts": {"known": dict.fromkeys(measured.classes, 0)},
-        "audit": {"test": {"p_value": measured.evidence.p_value}},
+        "audit": make_audit(test=UnknownTest(measured.evidence.p_value, 0.01)).to_json(),
     }
 
 

@@ -212,13 +212,13 @@ def test_an_unknown_class_in_the_pool_is_found(seeded):
     assert isinstance(seeded.model, OpenSetModel)
     assert accuracy(BLOBS, seeded.answer) > 0.9
     audit = seeded.trust.audit
-    assert not audit["nothing_unknown"]
-    assert audit["test"]["p_value"] < 0.01
-    share = audit["unknown_share"]
-    assert share["low"] <= 0.4 <= share["high"]  # 80 of 200
-    assert audit["groups"]["number"] == seeded.model.grouping.n_groups == 1
-    assert audit["seeds"]["number"] == 39
-    assert audit["purity"]["k"] == seeded.k
+    assert not audit.nothing_unknown
+    assert audit.test.p_value < 0.01
+    share = audit.unknown_share
+    assert share.low <= 0.4 <= share.high  # 80 of 200
+    assert audit.groups.number == seeded.model.grouping.n_groups == 1
+    assert audit.n_seeds == 39
+    assert audit.purity.k == seeded.k
 
 
 def test_new_items_are_answered_at_the_operating_point_of_the_pool(seeded):
@@ -243,7 +243,7 @@ def test_seeds_are_in_no_part_of_the_answer(seeded):
 
 def test_without_an_unknown_class_nothing_is_unknown_and_f_answers(all_known):
     assert isinstance(all_known.model, KnownOnlyModel)
-    assert all_known.trust.audit["nothing_unknown"]
+    assert all_known.trust.audit.nothing_unknown
     assert all_known.k == 0
     assert not all_known.answer.filtered.any()
     assert (all_known.answer.groups == -1).all()
@@ -256,7 +256,11 @@ def test_without_an_unknown_class_nothing_is_unknown_and_f_answers(all_known):
 
 
 def test_a_pool_with_and_one_without_unknown_items_are_accounted_for_alike(seeded, all_known):
-    assert set(seeded.trust.audit) == set(all_known.trust.audit)
+    for solution in (seeded, all_known):
+        assert solution.trust.audit.purity.k == solution.k
+        assert solution.trust.audit.nothing_unknown == (solution.k == 0)
+    assert seeded.trust.audit.groups.number == seeded.model.grouping.n_groups
+    assert all_known.trust.audit.groups is None
 
 
 @SEEDED_MODES
@@ -358,7 +362,7 @@ def test_the_papers_filter_works_with_seeds(rule):
     assert accuracy(BLOBS, solution.answer) > 0.8
     assert solution.k == 15
     assert (solution.model.threshold is None) == (rule == "argmax")
-    assert solution.trust.audit["wanted_false_alarm"] == 0.05
+    assert solution.trust.audit.wanted_false_alarm == 0.05
 
 
 def test_by_the_papers_rule_the_answer_is_gs_and_the_seeds_account_for_it():
@@ -366,8 +370,8 @@ def test_by_the_papers_rule_the_answer_is_gs_and_the_seeds_account_for_it():
     solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
     np.testing.assert_array_equal(solution.model.predict(BLOBS.pool).labels, solution.answer.labels)
     audit = solution.trust.audit
-    assert audit["threshold"] == 0.5
-    assert audit["false_alarm"]["low"] <= audit["false_alarm"]["estimate"]
+    assert audit.threshold == 0.5
+    assert audit.false_alarm.low <= audit.false_alarm.estimate
 
 
 def test_enough_seeds_learn_how_to_weigh_the_signs(monkeypatch):
@@ -381,7 +385,7 @@ def test_enough_seeds_learn_how_to_weigh_the_signs(monkeypatch):
     audit = solution.trust.audit
     is_known = split.truth != UNKNOWN
     alarms = solution.answer.is_unknown[is_known].mean()
-    assert audit["false_alarm"]["low"] <= alarms <= audit["false_alarm"]["high"]
+    assert audit.false_alarm.low <= alarms <= audit.false_alarm.high
     assert alarms <= 0.1
 
 
@@ -422,7 +426,7 @@ def test_an_account_holds_nothing_but_plain_values(seeded, all_known):
             assert value is None or type(value) in (bool, int, float, str), repr(value)
 
     for solution in (seeded, all_known):
-        check(solution.trust.audit)
+        check(solution.trust.audit.to_json())
 
 
 # f alone

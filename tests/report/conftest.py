@@ -9,6 +9,7 @@ import pytest
 
 from s2osc.report.page import ReportInputs
 from s2osc.types import UNKNOWN, UNSURE, Answer
+from samples import make_audit
 
 
 def make_answer(labels: np.ndarray, groups: np.ndarray) -> Answer:
@@ -51,48 +52,11 @@ def make_inputs(n: int = 60, n_classes: int = 3, n_groups: int = 2, **changes: A
     return ReportInputs(**(inputs | changes))
 
 
-def make_audit(inputs: ReportInputs, **changes: Any) -> dict[str, Any]:
-    """What the seeds might say about a pool, with known figures throughout."""
-    share = {"estimate": 0.04, "low": 0.02, "high": 0.06}
-    accuracy = {"estimate": 0.9, "low": 0.85, "high": 0.95}
-    classes = inputs.classes
-    audit: dict[str, Any] = {
-        "sentence": "About 4 in 100 known items are called unknown (2 to 6).",
-        "nothing_unknown": False,
-        "test": {"p_value": 1e-9, "level": 0.01, "verdict": "The pool holds unknown items."},
-        "seeds": {"number": 1500, "per_class": dict.fromkeys(classes, 500)},
-        "wanted_false_alarm": 0.05,
-        "aim": "balance",
-        "threshold": 0.8,
-        "sure_known_below": None,
-        "false_alarm": share | {"per_class": dict.fromkeys(classes, share)},
-        "known_accuracy": accuracy | {"per_class": dict.fromkeys(classes, accuracy)},
-        "unknown_share": {"estimate": 0.4, "low": 0.31, "high": 0.45},
-        "unknown_recall": {"estimate": 0.8, "low": 0.7, "high": 0.85},
-        "purity": {
-            "k": 300,
-            "estimate": 0.93,
-            "curve": [
-                {"k": 10, "purity": 1.0, "low": 0.8},
-                {"k": 1000, "purity": 0.75, "low": 0.6},
-            ],
-        },
-        "curve": [
-            {"false_alarm": rate, "recall": recall, "low": recall - 0.1, "high": recall + 0.1}
-            | {"threshold": 1 - rate, "n_unknown": round(100 * rate)}
-            for rate, recall in ((0.01, 0.5), (0.02, 0.7), (0.1, 0.9))
-        ],
-        "prior_shift": {"found": False, "weights": dict.fromkeys(classes, 1.0)},
-        "groups": {"number": 2, "low": 2, "high": 4, "stability": [0.93, 0.81], "tightness": [1]},
-    }
-    return audit | changes
-
-
 def with_audit(inputs: ReportInputs, **changes: Any) -> ReportInputs:
     """The same pool, seeded."""
     return replace(
         inputs,
-        summary=inputs.summary | {"audit": make_audit(inputs, **changes)},
+        audit=make_audit(inputs.classes, **changes),
         seed_scores=np.linspace(0, 0.9, 100),
         folder="results",
     )

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from s2osc.pipeline.audit.record import OperatingPoint
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.report.operating import decide_command, operating_curve
 
 
@@ -12,9 +14,13 @@ from s2osc.report.operating import decide_command, operating_curve
 def curve_of(pool, seeded):
     def make(**changes):
         inputs = seeded(pool(), **changes)
-        return operating_curve(inputs.summary["audit"], inputs.answer, folder="results")
+        return operating_curve(inputs.audit, inputs.answer, folder="results")
 
     return make
+
+
+def point_at(rate):
+    return OperatingPoint(rate, Estimate(0.5, 0.4, 0.6), threshold=0.9, n_unknown=3)
 
 
 def test_points_run_from_few_false_alarms_to_many_with_the_present_one_among_them(curve_of):
@@ -60,8 +66,7 @@ def test_without_an_estimate_of_recall_there_is_no_present_point(curve_of):
 
 
 def test_points_too_near_to_be_told_apart_are_thinned_out(curve_of):
-    rows = [{"false_alarm": rate / 1000, "recall": 0.5} for rate in range(1, 1001)]
-    curve = curve_of(curve=rows)
+    curve = curve_of(curve=tuple(point_at(rate / 1000) for rate in range(1, 1001)))
     lefts = [point.left for point in curve.points if not point.is_now]
     assert 20 <= len(lefts) <= 30
     assert min(right - left for left, right in pairwise(lefts)) >= 3.5
@@ -69,14 +74,13 @@ def test_points_too_near_to_be_told_apart_are_thinned_out(curve_of):
 
 
 def test_no_false_alarm_at_all_has_a_place_on_the_axis(curve_of):
-    curve = curve_of(curve=[{"false_alarm": 0.0, "recall": 0.2}], unknown_recall=None)
+    curve = curve_of(curve=(point_at(0.0),), unknown_recall=None)
     assert curve.points[0].left == 0
     assert "--false-alarm 0.0001 " in curve.points[0].command
 
 
 def test_a_curve_that_was_not_estimated_is_not_drawn(curve_of):
-    assert curve_of(curve=None) is None
-    assert curve_of(curve=[{"false_alarm": 0.1, "recall": None}]) is None
+    assert curve_of(curve=()) is None
 
 
 @given(st.floats(1e-4, 1), st.text(min_size=1).filter(lambda folder: "\0" not in folder))

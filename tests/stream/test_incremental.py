@@ -139,7 +139,7 @@ def test_a_window_is_answered_with_f_as_it_is(begun):
     solution = LEARNER.recognise(begun, window.inputs, seed=0)
     truth = np.where(window.labels == 3, UNKNOWN, window.labels)
     assert np.mean(solution.answer.labels == truth) > 0.95
-    assert solution.trust.audit["seeds"]["number"] == len(begun.memory.seeds)
+    assert solution.trust.audit.n_seeds == len(begun.memory.seeds)
     assert_same(weights(begun), before)
     assert torch.equal(torch.get_rng_state(), random)
 

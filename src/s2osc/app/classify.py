@@ -29,6 +29,7 @@ from s2osc.app.result import (
     Nearest,
     count_labels,
     judge,
+    summarise_warnings,
     write_measured,
     write_skipped,
     write_summary,
@@ -336,6 +337,7 @@ def staged_results(
         names=pool.names,
         embeddings=solution.embeddings,
         images=pool.inputs if outcome.shape.kind == "images" else None,
+        audit=solution.audit(classes),
         summary=summary,
         truth=pool.labels,
         seed_scores=squash(measured.evidence.seed_score) if measured else None,
@@ -366,15 +368,13 @@ def summarise(
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """What was found, how far it can be trusted, and how it came about."""
-    trust, method = solution.trust, recipe.method
-    audit = tell(trust.audit, classes) if trust else None
-    limits = cautions(audit, rule=method.decision.rule) if audit else []
+    audit, method = solution.audit(classes), recipe.method
     metrics = judge(solution.answer, classes, truth)
     return {
-        "audit": audit,
+        "audit": tell(audit) if audit else None,
         "counts": count_labels(solution.answer, classes),
         **({"metrics": metrics} if metrics else {}),
-        "warnings": [*notes, *limits],
+        **summarise_warnings(notes, cautions(audit) if audit else []),
         "k": solution.k,
         "steps": solution.n_steps,
         "preset": recipe.preset,

@@ -4,6 +4,7 @@ Nothing is trained and no network is loaded: scores of pool and seeds lie in the
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from s2osc.app.result import (
     read_measured,
     read_summary,
     replace_threshold,
+    summarise_warnings,
+    warnings_of_run,
     write_summary,
     write_tables,
 )
 from s2osc.errors import DataError
 from s2osc.files import check_target, staged_update
 from s2osc.pipeline.audit.decision import DecisionSettings, decide, threshold_for_new
+from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
 from s2osc.pipeline.filter.score import squash
 from s2osc.report.drawing import load_drawing
@@ -41,22 +45,21 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     summary = read_summary(out)
     check_target(out, force=True)
     measured = read_measured(out, summary)
+    earlier = Audit.from_json(summary["audit"])
     settings, seed = read_settings(out, summary, changes)
     drawing = load_drawing(out / DRAWING, len(measured.names))
     evidence = measured.evidence
     decision = decide(evidence, settings, seed=seed)
     answer = measured.answer(decision)
-    earlier = summary["audit"]
-    # How pure the filter was and how many groups there are was settled before.
-    kept = {name: earlier.get(name) for name in ("purity", "groups")}
-    audit = tell(decision.audit, measured.classes) | kept
-    old_cautions = cautions(earlier, rule=summary["settings"]["decision.rule"])
-    rest = [text for text in summary["warnings"] if text not in old_cautions]
+    assert decision.audit is not None, "a pool is decided anew by its seeds"
+    audit = replace(
+        decision.audit.named(measured.classes), purity=earlier.purity, groups=earlier.groups
+    )
     metrics = judge(answer, measured.classes, measured.truth)
     summary = summary | {
-        "audit": audit,
+        "audit": tell(audit),
         "counts": count_labels(answer, measured.classes),
-        "warnings": [*rest, *cautions(audit, rule=settings.rule)],
+        **summarise_warnings(warnings_of_run(summary), cautions(audit)),
         "settings": summary["settings"]
         | {PREFIX + name: value for name, value in flatten(settings).items()},
     }
@@ -71,6 +74,7 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
             names=measured.names,
             embeddings=None,
             images=None,
+            audit=audit,
             summary=summary,
             truth=measured.truth,
             seed_scores=squash(evidence.seed_score),

@@ -11,8 +11,9 @@ Nothing here needs torch: deciding anew is a matter of a second.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate, matched_accuracy
 from s2osc.pipeline.audit.decision import Decision, Evidence
+from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.wording import Caution
 from s2osc.text import csv_cell
 from s2osc.types import UNKNOWN, Answer
 
@@ -175,6 +178,20 @@ def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
 # --- the summary -----------------------------------------------------------------------------
 
 
+def summarise_warnings(notes: Sequence[str], limits: Sequence[Caution]) -> dict[str, Any]:
+    """The warnings of a summary: about the run, which have no code, and about its audit."""
+    return {
+        "warnings": [*notes, *(caution.text for caution in limits)],
+        "warning_codes": [*[None] * len(notes), *(caution.code for caution in limits)],
+    }
+
+
+def warnings_of_run(summary: Mapping[str, Any]) -> list[str]:
+    """The warnings of a summary that no decision changes."""
+    texts, codes = summary["warnings"], summary.get("warning_codes", [])
+    return [text for text, code in zip_longest(texts, codes[: len(texts)]) if code is None]
+
+
 def write_summary(folder: Path, summary: dict[str, Any]) -> None:
     text = json.dumps(summary, indent=2, ensure_ascii=False)
     (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
@@ -242,7 +259,7 @@ def read_measured(folder: Path, summary: dict[str, Any]) -> Measured:
         )
     try:
         classes = tuple(summary["counts"]["known"])
-        p_value = float(summary["audit"]["test"]["p_value"])
+        p_value = Audit.from_json(summary["audit"]).test.p_value
     except DAMAGED as error:
         raise _damaged(folder / SUMMARY, error) from error
     pool, seeds = _read_columns(folder / SCORES), _read_columns(folder / SEEDS)

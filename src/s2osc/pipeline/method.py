@@ -1,7 +1,8 @@
 """S2OSC: the steps as one straight line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -10,7 +11,7 @@ from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
-from s2osc.pipeline.audit import statistics as audit
+from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.audit.calibration import SeedSettings, hold_back
 from s2osc.pipeline.audit.decision import (
     Decision,
@@ -20,6 +21,7 @@ from s2osc.pipeline.audit.decision import (
     decide,
     threshold_for_new,
 )
+from s2osc.pipeline.audit.record import Audit, GroupsAudit, PurityAudit, PurityPoint
 from s2osc.pipeline.filter.distinctness import (
     PAPER_K,
     FilterSettings,
@@ -61,7 +63,7 @@ class Trust(NamedTuple):
     """What the seeds say: the evidence of every decision, and the figures drawn from it."""
 
     evidence: Evidence
-    audit: dict[str, Any]
+    audit: Audit  # its classes are called by their numbers
     groups: np.ndarray  # (n,) the group of each item of the pool, were it unknown; -1: no groups
     odds: np.ndarray | None = None  # (n + m,) log-odds of g for pool and seeds; None: no student
 
@@ -78,6 +80,10 @@ class Solution:
     n_steps: dict[str, int]
     seconds: dict[str, float]
     trust: Trust | None = None  # None: no seeds
+
+    def audit(self, names: Sequence[str]) -> Audit | None:
+        """The audit with the names of the known classes; None without seeds."""
+        return self.trust.audit.named(names) if self.trust else None
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.model.predict(inputs)
@@ -241,10 +247,10 @@ class S2OSCMethod:
             },
             seconds=clock.seconds,
             trust=None
-            if evidence is None
+            if evidence is None or decision.audit is None
             else Trust(
                 evidence,
-                decision.audit | {"purity": purity, "groups": told_of_groups(grouping)},
+                replace(decision.audit, purity=purity, groups=audit_groups(grouping)),
                 groups,
                 odds,
             ),
@@ -267,24 +273,24 @@ class S2OSCMethod:
 
     def _choose_k(
         self, ranking: Ranking, pooled: Pool, training: Labelled
-    ) -> tuple[int, dict[str, Any]]:
+    ) -> tuple[int, PurityAudit | None]:
         """K as asked for, or the largest D_out that the seeds find pure; and their figures."""
         sizes = np.bincount(training.labels)
         if not len(pooled.seed_labels):
-            return affordable_k(self.filtering, pooled.n, sizes), {}
+            return affordable_k(self.filtering, pooled.n, sizes), None
         scores = split_scores(ranking.score, pooled)
         weights = ranking.class_weights[pooled.seed_labels]
-        share = audit.unknown_share(
-            audit.tails(*scores, weights), pooled.n, audit.effective_number(weights)
+        share = statistics.unknown_share(
+            statistics.tails(*scores, weights), pooled.n, statistics.effective_number(weights)
         )
-        purity = audit.purity_of_top(*scores, weights, share.estimate)
+        purity = statistics.purity_of_top(*scores, weights, share.estimate)
         most = min(PAPER_K, max(1, pooled.n // 4))
         k = (
             pure_k(purity, most, self.filtering)
             if self.filtering.k is None
             else affordable_k(self.filtering, pooled.n, sizes)
         )
-        return k, told_of_purity(purity, k)
+        return k, audit_purity(purity, k)
 
     def _gather(
         self,
@@ -332,7 +338,7 @@ class S2OSCMethod:
         unknown = student.says_unknown(seen.logits)
         nearest = p[:, :-1].argmax(1)
         confidence = np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest])
-        return Decision(np.where(unknown, UNKNOWN, nearest), p[:, -1], confidence, 0.0, {})
+        return Decision(np.where(unknown, UNKNOWN, nearest), p[:, -1], confidence, 0.0, None)
 
     def _group(
         self,
@@ -395,8 +401,9 @@ class S2OSCMethod:
             filtered=np.zeros(n, bool),
             nearest=evidence.nearest,
         )
-        purity = audit.purity_of_top(*split_scores(ranking.score, pooled), weights, 0.0)
-        account = decision.audit | {"purity": told_of_purity(purity, 0), "groups": None}
+        purity = statistics.purity_of_top(*split_scores(ranking.score, pooled), weights, 0.0)
+        assert decision.audit is not None, "there are seeds, or nothing could be tested"
+        audit = replace(decision.audit, purity=audit_purity(purity, 0))
         return Solution(
             KnownOnlyModel(teacher),
             answer,
@@ -405,7 +412,7 @@ class S2OSCMethod:
             0,
             n_steps={"teacher": self.teacher.training.n_steps(len(training))},
             seconds=clock.seconds,
-            trust=Trust(evidence, account, groups),
+            trust=Trust(evidence, audit, groups),
         )
 
 
@@ -440,15 +447,15 @@ def p_value_of(ranking: Ranking, pooled: Pool, named: np.ndarray) -> float:
         return 0.0
     scores = split_scores(ranking.score, pooled)
     if np.ptp(ranking.class_weights) == 0:
-        return audit.anything_unknown(*scores)
-    return audit.anything_unknown_by_class(*scores, *split_scores(named, pooled))
+        return statistics.anything_unknown(*scores)
+    return statistics.anything_unknown_by_class(*scores, *split_scores(named, pooled))
 
 
 def told_by_seeds(ranking: Ranking, pooled: Pool, *, seed: int) -> np.ndarray:
     """P(unknown) of every item of pool and seeds, from the ranking of the filter."""
     weights = ranking.class_weights[pooled.seed_labels]
-    curve = audit.tails(*split_scores(ranking.score, pooled), weights)
-    share = audit.unknown_share(curve, pooled.n, audit.effective_number(weights))
+    curve = statistics.tails(*split_scores(ranking.score, pooled), weights)
+    share = statistics.unknown_share(curve, pooled.n, statistics.effective_number(weights))
     everyone = np.append(np.ones(pooled.n), weights)
     return unknown_probability(ranking.score, pooled.is_seed, everyone, share.low, seed=seed)
 
@@ -471,24 +478,24 @@ def make_evidence(
     )
 
 
-def told_of_purity(purity: audit.Purity, k: int) -> dict[str, Any]:
+def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:
     """Purity against K at a few dozen places, and at the K chosen."""
     places = np.unique(np.geomspace(1, len(purity.low), PURITY_POINTS).astype(int))
-    return {
-        "k": k,
-        "estimate": float(purity.estimate[k - 1]) if k else None,
-        "curve": [
-            {"k": int(n), "purity": float(purity.estimate[n - 1]), "low": float(purity.low[n - 1])}
+    return PurityAudit(
+        k=k,
+        estimate=float(purity.estimate[k - 1]) if k else None,
+        curve=tuple(
+            PurityPoint(int(n), float(purity.estimate[n - 1]), float(purity.low[n - 1]))
             for n in places
-        ],
-    }
+        ),
+    )
 
 
-def told_of_groups(grouping: Grouping) -> dict[str, Any]:
-    return {
-        "number": grouping.n_groups,
-        "low": grouping.n_low,
-        "high": grouping.n_high,
-        "stability": [round(float(value), 3) for value in grouping.stability],
-        "tightness": [round(float(value), 3) for value in grouping.tightness],
-    }
+def audit_groups(grouping: Grouping) -> GroupsAudit:
+    return GroupsAudit(
+        number=grouping.n_groups,
+        low=grouping.n_low,
+        high=grouping.n_high,
+        stability=tuple(round(float(value), 3) for value in grouping.stability),
+        tightness=tuple(round(float(value), 3) for value in grouping.tightness),
+    )

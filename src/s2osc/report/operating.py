@@ -2,12 +2,11 @@
 
 import math
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from s2osc.pipeline.audit.record import Audit, OperatingPoint
 from s2osc.report.charts import Mark, Scale, band, line
-from s2osc.report.intervals import Interval, read_interval, read_number, read_rows
+from s2osc.report.intervals import Interval
 from s2osc.report.words import percent, short_number
 from s2osc.types import Answer
 
@@ -19,30 +18,14 @@ ROUND_RATES = (0.001, 0.01, 0.1, 1.0, 0.005, 0.05, 0.5, 0.002, 0.02, 0.2)  # the
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One way to decide the pool."""
-
-    false_alarm: Interval
-    recall: Interval
-    threshold: float | None
-    n_unknown: float | None
-    command: str  # that applies it; empty for the present way
-
-    @property
-    def place(self) -> tuple[float, float]:
-        """Its false alarms and its recall."""
-        return self.false_alarm.estimate or 0.0, self.recall.estimate or 0.0
-
-
-@dataclass(frozen=True)
 class Point:
-    """A choice as the page shows it."""
+    """One way to decide the pool, as the page shows it."""
 
     left: float
     bottom: float
     name: str
     figures: list[tuple[str, str]]
-    command: str
+    command: str  # that applies it; empty for the present way
 
     @property
     def is_now(self) -> bool:
@@ -64,50 +47,37 @@ class OperatingCurve:
         return next((point for point in self.points if point.is_now), None)
 
 
-def operating_curve(
-    audit: Mapping[str, Any], answer: Answer, *, folder: str
-) -> OperatingCurve | None:
+def operating_curve(audit: Audit, answer: Answer, *, folder: str) -> OperatingCurve | None:
     """The curve of an audit with the points to choose from; None where it was not estimated."""
-    choices = read_choices(audit, folder)
-    if not choices:
+    if not audit.curve:
         return None
-    everything = [*present_choice(audit, answer), *choices]
-    across = false_alarm_scale([choice.place[0] for choice in everything])
-    places = [across.place(choice.place[0]) for choice in choices]
-    heights = [UP.place(choice.place[1]) for choice in choices]
-    lows, highs = zip(*(choice.recall.ends for choice in choices), strict=True)
-    points = [_point(choice, across, len(answer.labels)) for choice in everything]
+    now, n_pool = present_point(audit, answer), len(answer.labels)
+    across = false_alarm_scale([point.false_alarm for point in (*now, *audit.curve)])
+    places = [across.place(point.false_alarm) for point in audit.curve]
+    recalls = [point.recall for point in audit.curve]
+    points = [_point(point, across, n_pool, Interval(audit.false_alarm).text, "") for point in now]
+    for point in audit.curve:
+        command = decide_command(folder, point.false_alarm)
+        points.append(_point(point, across, n_pool, percent(point.false_alarm), command))
     return OperatingCurve(
-        line=line(zip(places, heights, strict=True)),
-        band=band(places, [UP.place(low) for low in lows], [UP.place(high) for high in highs]),
+        line=line(zip(places, [UP.place(recall.estimate) for recall in recalls], strict=True)),
+        band=band(
+            places,
+            [UP.place(recall.low) for recall in recalls],
+            [UP.place(recall.high) for recall in recalls],
+        ),
         x_ticks=rate_ticks(across),
         y_ticks=[Mark(f"{share:.0%}", UP.place(share)) for share in UP.ticks(6)],
         points=thin_out(points),
     )
 
 
-def read_choices(audit: Mapping[str, Any], folder: str) -> list[Choice]:
-    """The points of the curve, each with the command that applies it."""
-    return [
-        Choice(
-            false_alarm=Interval(row["false_alarm"]),
-            recall=read_interval({**row, "estimate": row["recall"]}),
-            threshold=read_number(row.get("threshold")),
-            n_unknown=read_number(row.get("n_unknown")),
-            command=decide_command(folder, row["false_alarm"]),
-        )
-        for row in read_rows(audit.get("curve"), ("false_alarm", "recall"))
-    ]
-
-
-def present_choice(audit: Mapping[str, Any], answer: Answer) -> list[Choice]:
-    """How the pool is decided now: one choice, or none where its place is not known."""
-    false_alarm = read_interval(audit.get("false_alarm"))
-    recall = read_interval(audit.get("unknown_recall"))
-    if false_alarm.estimate is None or recall.estimate is None:
+def present_point(audit: Audit, answer: Answer) -> list[OperatingPoint]:
+    """Where the pool is decided now: one point, or none where its place was not estimated."""
+    rate, recall, threshold = audit.false_alarm, audit.unknown_recall, audit.threshold
+    if rate is None or recall is None or threshold is None:
         return []
-    n_unknown = float(answer.is_unknown.sum())
-    return [Choice(false_alarm, recall, read_number(audit.get("threshold")), n_unknown, "")]
+    return [OperatingPoint(rate.estimate, recall, threshold, int(answer.is_unknown.sum()))]
 
 
 def decide_command(folder: str, false_alarm: float) -> str:
@@ -168,21 +138,20 @@ def thin_out(points: list[Point]) -> list[Point]:
     return sorted(kept, key=lambda point: (point.left, point.bottom))
 
 
-def _point(choice: Choice, across: Scale, n_pool: int) -> Point:
-    figures = [
-        ("False alarms", choice.false_alarm.text),
-        ("Estimated recall", choice.recall.text),
-    ]
-    if choice.n_unknown is not None:
-        figures.append(("Called unknown", f"{choice.n_unknown:,.0f} of {n_pool:,}"))
-    if choice.threshold is not None:
-        figures.append(("Threshold", short_number(choice.threshold)))
-    false_alarm, recall = choice.place
-    name = f"{percent(false_alarm)} false alarms, {percent(recall)} recall"
+def _point(
+    point: OperatingPoint, across: Scale, n_pool: int, false_alarms: str, command: str
+) -> Point:
+    recall = point.recall.estimate
+    name = f"{percent(point.false_alarm)} false alarms, {percent(recall)} recall"
     return Point(
-        left=across.place(false_alarm),
+        left=across.place(point.false_alarm),
         bottom=UP.place(recall),
-        name=name if choice.command else f"now: {name}",
-        figures=figures,
-        command=choice.command,
+        name=name if command else f"now: {name}",
+        figures=[
+            ("False alarms", false_alarms),
+            ("Estimated recall", Interval(point.recall).text),
+            ("Called unknown", f"{point.n_unknown:,} of {n_pool:,}"),
+            ("Threshold", short_number(point.threshold)),
+        ],
+        command=command,
     )

@@ -14,8 +14,9 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from s2osc.errors import DataError, OutputError
+from s2osc.pipeline.audit.record import Audit
 from s2osc.report import words
-from s2osc.report.audit import Audit, read_audit
+from s2osc.report.audit import AuditView, show_audit
 from s2osc.report.drawing import Drawing, Question, draw
 from s2osc.report.histogram import distribution
 from s2osc.report.kinds import SHAPES, Kind, find_kinds, kind_of_item
@@ -28,9 +29,8 @@ MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carri
 class ReportInputs:
     """Everything the page shows.
 
-    ``summary`` is shown as it is. Five of its keys have a place of their own, all optional:
+    ``summary`` is shown as it is. Four of its keys have a place of their own, all optional:
 
-    - ``audit``: what the seeds say about the answer, shown before everything else;
     - ``metrics``: name to number, shown at the top;
     - ``warnings`` and ``notes``: a text or a list of texts, shown at the top;
     - ``seconds``: step to seconds, shown with bars.
@@ -47,6 +47,7 @@ class ReportInputs:
     images: np.ndarray | None  # (n, H, W[, 3]) uint8, None for vectors, or a map that is drawn
     summary: dict[str, Any]
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
+    audit: Audit | None = None  # of a run with seeds, its classes named: shown before all else
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
     folder: str = ""  # the result folder as the user typed it, for the commands shown
     questions: tuple[Question, ...] = ()  # of which the first are shown; from then on drawn
@@ -131,10 +132,12 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
     # The map's items come first in the page's data, then those that only a gallery shows.
     items = np.concatenate([drawing.map.items, np.setdiff1d(galleries.items, drawing.map.items)])
     tiles = partial(_tiles, inputs, pictures, items)
-    audit = read_audit(
-        summary.get("audit"), answer=answer, seed_scores=inputs.seed_scores, folder=inputs.folder
-    )
-    groups = words.groups_in_words(answer, summary)
+    audit = None
+    if inputs.audit:
+        audit = show_audit(
+            inputs.audit, answer=answer, seed_scores=inputs.seed_scores, folder=inputs.folder
+        )
+    groups = words.groups_in_words(answer, inputs.audit)
     script = _asset("report.js")
     return _template().render(
         title=inputs.title,
@@ -161,7 +164,7 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         typical=[tiles(chosen, "w", answer.distinctness) for chosen in galleries.typical],
         distribution=distribution(answer),
         steps=words.steps(summary),
-        tables=words.tables(summary),
+        tables=words.tables(summary, inputs.audit),
         shapes=SHAPES,
         data=page_data(inputs, drawing, items) | {"points": _points(audit)},
         style=Markup(_asset("report.css")),
@@ -208,7 +211,7 @@ def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict
     }
 
 
-def _points(audit: Audit | None) -> list[dict[str, Any]]:
+def _points(audit: AuditView | None) -> list[dict[str, Any]]:
     points = audit.curve.points if audit and audit.curve else []
     return [{"figures": point.figures, "command": point.command} for point in points]
 

@@ -1,11 +1,9 @@
 """The estimated purity of the k most distinct items against k."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from s2osc.pipeline.audit.record import PurityAudit
 from s2osc.report.charts import Cut, Mark, Scale, band, line
-from s2osc.report.intervals import read_interval, read_number, read_rows
 from s2osc.report.words import percent
 
 
@@ -21,33 +19,29 @@ class PurityChart:
     caption: str
 
 
-def purity_chart(purity: Mapping[str, Any]) -> PurityChart | None:
-    """The chart of what an audit says about purity; None where it was not estimated."""
-    rows = read_rows(purity.get("curve"), ("k", "purity"))
-    if not rows:
-        return None
-    k = read_number(purity.get("k"))
-    lows = [read_interval({**row, "estimate": row["purity"]}).ends[0] for row in rows]
-    across = Scale(0.0, float(max(1, k or 0, *(row["k"] for row in rows))))
+def purity_chart(purity: PurityAudit) -> PurityChart:
+    """The chart of the purity that the seeds estimate."""
+    points = purity.curve
+    across = Scale(0.0, float(max(1, purity.k, *(point.k for point in points))))
     # Near 1 lie the differences that matter.
-    up = Scale(0.5 if min(lows) >= 0.5 else 0.0, 1.0)
-    places = [across.place(row["k"]) for row in rows]
-    heights = [up.place(row["purity"]) for row in rows]
+    up = Scale(0.5 if min(point.low for point in points) >= 0.5 else 0.0, 1.0)
+    places = [across.place(point.k) for point in points]
+    heights = [up.place(point.purity) for point in points]
     return PurityChart(
         line=line(zip(places, heights, strict=True)),
-        band=band(places, [up.place(low) for low in lows], heights),
+        band=band(places, [up.place(point.low) for point in points], heights),
         x_ticks=[Mark(f"{value:,.0f}", across.place(value)) for value in across.ticks(5)],
         y_ticks=[Mark(f"{value:.0%}", up.place(value)) for value in up.ticks(6)],
-        chosen=Cut(f"K = {k:,.0f}", across.place(k)) if k else None,
-        caption=_caption(k, read_number(purity.get("estimate"))),
+        chosen=Cut(f"K = {purity.k:,}", across.place(purity.k)) if purity.k else None,
+        caption=_caption(purity),
     )
 
 
-def _caption(k: float | None, estimate: float | None) -> str:
-    said = "The line is the estimate, the shade reaches down to its lower bound."
-    if not k or estimate is None:
-        return said
+def _caption(purity: PurityAudit) -> str:
+    drawn = "The line is the estimate, the shade reaches down to its lower bound."
+    if purity.estimate is None:
+        return drawn
     return (
-        f"Of the K = {k:,.0f} most distinct items, about {percent(estimate)} are of no known "
-        f"class. {said}"
+        f"Of the K = {purity.k:,} most distinct items, about {percent(purity.estimate)} are of no "
+        f"known class. {drawn}"
     )

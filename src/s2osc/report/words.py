@@ -7,12 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.wording import tell
 from s2osc.report.kinds import Kind, count_groups
 from s2osc.types import Answer
 
 PARTS_SHOWN = 3  # true classes named for each kind of answer
-PLACED_KEYS = ("metrics", "notes", "warnings", "seconds")  # shown elsewhere than in tables
-SHOWN_OF_AUDIT = ("sentence", "curve", "per_class", "weights")  # at the top, as words or charts
+PLACED_KEYS = (
+    "audit",
+    "metrics",
+    "notes",
+    "warnings",
+    "warning_codes",
+    "seconds",
+)  # shown elsewhere than in tables
+SHOWN_OF_AUDIT = (
+    "sentence",
+    "cautions",
+    "curve",
+    "per_class",
+    "weights",
+)  # at the top, as words or charts
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
 
 
@@ -76,12 +91,12 @@ def headline(answer: Answer, groups: str) -> tuple[str, str]:
     )
 
 
-def groups_in_words(answer: Answer, summary: dict[str, Any]) -> str:
+def groups_in_words(answer: Answer, audit: Audit | None) -> str:
     """How many groups there are, and between which numbers that was estimated to lie."""
-    found = (summary.get("audit") or {}).get("groups") or {}
-    number, low, high = count_groups(answer), found.get("low"), found.get("high")
-    is_open = low is not None and high is not None and low < high
-    return plural(number, "group") + (f" ({low:.0f} to {high:.0f})" if is_open and number else "")
+    number = count_groups(answer)
+    found = audit.groups if audit else None
+    between = f" ({found.low} to {found.high})" if found and found.low < found.high else ""
+    return plural(number, "group") + (between if number else "")
 
 
 def key_numbers(answer: Answer, groups: str) -> list[KeyNumber]:
@@ -149,16 +164,16 @@ def steps(summary: dict[str, Any]) -> list[Step]:
     return [Step(spell(name), value, value / longest) for name, value in seconds.items()]
 
 
-def tables(summary: dict[str, Any]) -> list[Table]:
+def tables(summary: dict[str, Any], audit: Audit | None) -> list[Table]:
     """The rest of the summary: a table per mapping, and one of single values."""
-    found, single = [], []
+    found = [Table("Audit", flatten(_single_figures(tell(audit))))] if audit else []
+    single = []
     for key, value in summary.items():
         if key in PLACED_KEYS:
             continue
         if isinstance(value, dict):
-            rows = flatten(_single_figures(value) if key == "audit" else value)
-            found.append(Table(spell(key), rows))
-        elif key != "audit":
+            found.append(Table(spell(key), flatten(value)))
+        else:
             single.append((spell(key), format_value(value)))
     nested = {k: v for k, v in (summary.get("metrics") or {}).items() if isinstance(v, dict)}
     if nested:

@@ -188,7 +188,7 @@ class OpenStream:
         with self._bars():
             opened = open_window(self._state, inputs, names, self._asking, device=self._device)
         self._state = opened.state
-        answer, trust = opened.solution.answer, opened.solution.trust
+        answer, audit = opened.solution.answer, opened.solution.audit(self._state.class_names)
         told = WindowAnswer(
             labels=self._named(answer.labels),
             groups=answer.groups,
@@ -196,7 +196,7 @@ class OpenStream:
             unknown_score=answer.unknown_score,
             queries=opened.queries.rows,
             why=opened.queries.why,
-            audit=tell(trust.audit, self._state.class_names) if trust else None,
+            audit=tell(audit) if audit else None,
         )
         if self._self_taught:
             with self._bars():

@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from s2osc.errors import DataError
-from s2osc.pipeline.audit.decision import name_classes
 from s2osc.pipeline.method import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
@@ -169,7 +168,7 @@ def describe_window(
     state: StreamState, solution: Solution, queries: Queries, seconds: float
 ) -> dict[str, Any]:
     """The entry of the history: what was found, how far it can be trusted, what was asked."""
-    answer, trust = solution.answer, solution.trust
+    answer, audit = solution.answer, solution.audit(state.class_names)
     told: dict[str, Any] = {
         "window": state.n_windows + 1,
         "items": len(answer.labels),
@@ -184,9 +183,10 @@ def describe_window(
         "updates": [],
         "seconds": round(seconds, 2),
     }
-    if trust:
+    if audit:
         shown = ("nothing_unknown", "unknown_share", "false_alarm", "known_accuracy")
-        told["audit"] = name_classes({n: trust.audit[n] for n in shown}, state.class_names)
+        record = audit.to_json()
+        told["audit"] = {name: record[name] for name in shown}
     return told
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from s2osc.bench.tasks.pool import groups_of, judge, judge_audit, judge_steps
 from s2osc.metrics import auroc, evaluate
+from s2osc.pipeline.audit.record import UnknownTest
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.presets import FAST
 from s2osc.types import UNKNOWN, Labelled, Predictions, Split
-from samples import TINY, make_images, open_set, shrink
+from samples import TINY, make_audit, make_images, open_set, shrink
 
 # Any method
 
@@ -169,8 +171,8 @@ def test_the_judgement_of_a_run_with_seeds_holds_their_audit(seeded):
     figures, account = figures_of(split, solution), solution.trust.audit
     assert figures["k"] == solution.k > 0
     assert figures["nothing_unknown"] == 0
-    assert figures["unknown_share_low"] == pytest.approx(account["unknown_share"]["low"], abs=1e-5)
-    recall = account["unknown_recall"]["estimate"]
+    assert figures["unknown_share_low"] == pytest.approx(account.unknown_share.low, abs=1e-5)
+    recall = account.unknown_recall.estimate
     assert figures["unknown_recall_estimate"] == pytest.approx(recall, abs=1e-5)
     assert figures.items() >= evaluate(split.truth, solution.answer).items()
 
@@ -186,16 +188,17 @@ def test_where_nothing_is_found_unknown_there_is_no_purity():
 
 def audit_of(alarm=(0.0, 0.1), accuracy=(0.8, 1.0), **changes):
     """What the seeds say, with intervals as given."""
-    account = {
-        "nothing_unknown": False,
-        "prior_shift": {"found": True, "weights": {}},
-        "test": {"p_value": 0.004, "level": 0.01},
-        "unknown_share": {"estimate": 0.3, "low": 0.2, "high": 0.4},
+    rates = {
+        name: Estimate((low + high) / 2, low, high)
+        for name, (low, high) in (("false_alarm", alarm), ("known_accuracy", accuracy))
+    }
+    given = {
+        "is_shifted": True,
+        "test": UnknownTest(p_value=0.004, level=0.01),
+        "unknown_share": Estimate(0.3, 0.2, 0.4),
         "unknown_recall": None,
     }
-    for name, (low, high) in (("false_alarm", alarm), ("known_accuracy", accuracy)):
-        account[name] = {"estimate": (low + high) / 2, "low": low, "high": high, "per_class": {}}
-    return account | changes
+    return make_audit(**(given | rates | changes))
 
 
 def covered(rates, **intervals):
@@ -241,7 +244,7 @@ def test_the_audit_is_told_figure_by_figure():
         "unknown_share_high": 0.4,
     }
     assert judge_audit(truth, audit_of()) == told
-    recall = {"estimate": 0.7, "low": 0.6, "high": 0.8}
+    recall = Estimate(0.7, 0.6, 0.8)
     assert judge_audit(truth, audit_of(unknown_recall=recall)) == told | {
         "unknown_recall_estimate": 0.7,
         "unknown_recall_low": 0.6,

@@ -17,12 +17,12 @@ from s2osc.pipeline.audit.decision import (
     choose_threshold,
     decide,
     estimated_f_out_at,
-    name_classes,
     share_of_unknown,
     threshold_for_new,
 )
+from s2osc.pipeline.audit.record import Audit, UnknownTest
 from s2osc.pipeline.audit.statistics import conformal_threshold, exact_interval, smallest_promise
-from s2osc.pipeline.audit.wording import cautions, tell
+from s2osc.pipeline.audit.wording import sentence, tell
 from s2osc.types import UNKNOWN, UNSURE
 
 SEEDS = DecisionSettings(rule="seeds")
@@ -139,7 +139,7 @@ def test_scores_lie_between_nought_and_one_on_the_same_sides_of_the_threshold(ev
     assert decision.unknown_score.min() >= 0
     assert decision.unknown_score.max() <= 1
     np.testing.assert_array_equal(
-        decision.unknown_score > decision.audit["threshold"], decision.labels == UNKNOWN
+        decision.unknown_score > decision.audit.threshold, decision.labels == UNKNOWN
     )
     np.testing.assert_array_equal(
         np.argsort(decision.unknown_score, kind="stable"), np.argsort(evidence.score, kind="stable")
@@ -161,21 +161,21 @@ def test_where_the_test_finds_nothing_nothing_is_unknown():
     decision = decide(evidence, SEEDS, seed=0)
     np.testing.assert_array_equal(decision.labels, evidence.nearest)
     assert decision.threshold == np.inf
-    assert decision.audit["nothing_unknown"]
-    assert decision.audit["threshold"] is None
-    assert decision.audit["unknown_recall"] is None
-    assert decision.audit["curve"] == []
-    assert decision.audit["unknown_share"]["estimate"] == 0
-    assert decision.audit["false_alarm"]["estimate"] == 0
-    assert decision.audit["known_accuracy"]["estimate"] == pytest.approx(0.9)
+    assert decision.audit.nothing_unknown
+    assert decision.audit.threshold is None
+    assert decision.audit.unknown_recall is None
+    assert decision.audit.curve == ()
+    assert decision.audit.unknown_share.estimate == 0
+    assert decision.audit.false_alarm.estimate == 0
+    assert decision.audit.known_accuracy.estimate == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(("p_value", "nothing"), [(0.02, True), (0.005, False)])
 def test_the_level_of_the_test_decides(p_value, nothing):
     decision = decide(make_evidence(p_value=p_value), SEEDS, seed=0)
-    assert decision.audit["nothing_unknown"] == nothing
+    assert decision.audit.nothing_unknown == nothing
     other = decide(make_evidence(p_value=p_value), replace(SEEDS, level=0.001), seed=0)
-    assert other.audit["nothing_unknown"]
+    assert other.audit.nothing_unknown
 
 
 def test_by_the_papers_rule_the_seeds_only_watch():
@@ -183,9 +183,9 @@ def test_by_the_papers_rule_the_seeds_only_watch():
     decision = decide(evidence, DecisionSettings(false_alarm=0.01), seed=0)
     np.testing.assert_array_equal(decision.labels == UNKNOWN, evidence.score > 0)
     assert decision.threshold == 0
-    assert decision.audit["threshold"] == 0.5
-    assert not decision.audit["nothing_unknown"]
-    assert decision.audit["false_alarm"]["estimate"] == np.mean(evidence.seed_score > 0)
+    assert decision.audit.threshold == 0.5
+    assert not decision.audit.nothing_unknown
+    assert decision.audit.false_alarm.estimate == np.mean(evidence.seed_score > 0)
 
 
 # Close calls
@@ -200,9 +200,9 @@ def test_close_calls_are_left_open_where_asked():
     np.testing.assert_array_equal(unsure.labels[~open_calls], plain.labels[~open_calls])
     # Between the two thresholds, all of them.
     scores, account = unsure.unknown_score, unsure.audit
-    assert account["sure_known_below"] < account["threshold"]
+    assert account.sure_known_below < account.threshold
     np.testing.assert_array_equal(
-        open_calls, (scores > account["sure_known_below"]) & (scores <= account["threshold"])
+        open_calls, (scores > account.sure_known_below) & (scores <= account.threshold)
     )
     # Of the unknown items few are called surely known.
     assert np.mean(unsure.labels[:300] >= 0) < 0.5 * np.mean(plain.labels[:300] >= 0)
@@ -210,7 +210,7 @@ def test_close_calls_are_left_open_where_asked():
 
 def test_without_close_calls_none_is_left_open(decision):
     assert (decision.labels != UNSURE).all()
-    assert decision.audit["sure_known_below"] is None
+    assert decision.audit.sure_known_below is None
     apart = decide(make_evidence(shift=12.0), replace(SEEDS, unsure=True), seed=0)
     assert np.mean(apart.labels == UNSURE) < 0.02
 
@@ -218,36 +218,26 @@ def test_without_close_calls_none_is_left_open(decision):
 # The account
 
 
-def test_the_account_has_every_figure(decision):
-    assert set(decision.audit) == {
-        *("nothing_unknown", "threshold", "sure_known_below", "seeds", "wanted_false_alarm"),
-        *("aim", "smallest_false_alarm", "test", "unknown_share", "unknown_recall", "curve"),
-        *("prior_shift", "false_alarm", "known_accuracy"),
-    }
+def test_every_figure_of_the_account_lies_in_its_interval(decision):
     for name in ("unknown_share", "unknown_recall", "false_alarm", "known_accuracy"):
-        figure = decision.audit[name]
-        assert 0 <= figure["low"] <= figure["estimate"] <= figure["high"] <= 1, name
-
-
-def test_the_account_can_be_written_as_json(decision):
-    text = json.dumps(name_classes(decision.audit, ["cat", "dog"]), allow_nan=False)
-    assert json.loads(text)["seeds"]["per_class"] == {"cat": 150, "dog": 150}
+        figure = getattr(decision.audit, name)
+        assert 0 <= figure.low <= figure.estimate <= figure.high <= 1, name
 
 
 def test_the_figures_of_the_account_are_those_of_the_seeds(evidence):
     account = decide(evidence, DecisionSettings(), seed=0).audit
     alarms = evidence.seed_score > 0
-    n_known = round(N_POOL * (1 - account["unknown_share"]["estimate"]))
-    figure = dict(account["false_alarm"])
-    figure.pop("per_class")
-    assert figure == exact_interval(int(alarms.sum()), N_SEEDS, n_known)._asdict()
+    n_known = round(N_POOL * (1 - account.unknown_share.estimate))
+    assert account.false_alarm == exact_interval(int(alarms.sum()), N_SEEDS, n_known)
     right = ~alarms & (evidence.seed_nearest == evidence.seed_label)
-    assert account["known_accuracy"]["estimate"] == pytest.approx(right.mean())
-    assert account["seeds"] == {"number": N_SEEDS, "per_class": {0: 150, 1: 150}}
-    assert account["smallest_false_alarm"] == smallest_promise(np.ones(N_SEEDS))
-    assert account["test"] == {"p_value": 1e-9, "level": 0.01}
-    assert (account["aim"], account["wanted_false_alarm"]) == ("balance", 0.05)
-    assert account["prior_shift"] == {"found": False, "weights": {0: 1.0, 1: 1.0}}
+    assert account.known_accuracy.estimate == pytest.approx(right.mean())
+    assert account.n_seeds == N_SEEDS
+    assert [(each.name, each.n_seeds) for each in account.classes] == [("0", 150), ("1", 150)]
+    assert account.smallest_false_alarm == smallest_promise(np.ones(N_SEEDS))
+    assert account.test == UnknownTest(p_value=1e-9, level=0.01)
+    assert (account.rule, account.aim, account.wanted_false_alarm) == ("argmax", "balance", 0.05)
+    assert not account.is_shifted
+    assert [each.weight for each in account.classes] == [1.0, 1.0]
 
 
 def test_each_seed_judges_a_threshold_that_was_chosen_without_it(monkeypatch):
@@ -257,26 +247,25 @@ def test_each_seed_judges_a_threshold_that_was_chosen_without_it(monkeypatch):
     for seed in range(30):
         evidence = make_evidence(shift=2.0, n_seeds=60, seed=seed)
         found = decide(evidence, replace(SEEDS, false_alarm=0.2), seed=seed)
-        judged.append(found.audit["false_alarm"]["estimate"])
+        judged.append(found.audit.false_alarm.estimate)
         by_its_own_seeds.append(np.mean(evidence.seed_score > found.threshold))
         true.append(np.mean(found.labels[300:] == UNKNOWN))
     assert np.mean(by_its_own_seeds) < np.mean(judged)
     assert np.mean(judged) == pytest.approx(np.mean(true), abs=0.03)
 
 
-def test_each_class_has_figures_of_its_own(evidence, decision):
-    by_class = decision.audit["known_accuracy"]["per_class"]
+def test_each_class_has_figures_of_its_own(decision):
+    wrong, right = decision.audit.classes
     # The wrong seeds are the even ones, all of class 0: 30 of its 150.
-    assert by_class[0]["estimate"] == pytest.approx(0.8, abs=0.03)
-    assert by_class[1]["estimate"] == pytest.approx(1.0, abs=0.03)
-    for figure in by_class.values():
-        assert figure["low"] <= figure["estimate"] <= figure["high"]
+    assert wrong.known_accuracy.estimate == pytest.approx(0.8, abs=0.03)
+    assert right.known_accuracy.estimate == pytest.approx(1.0, abs=0.03)
+    for figure in (wrong.known_accuracy, right.known_accuracy):
+        assert figure.low <= figure.estimate <= figure.high
 
 
 def test_a_class_without_seeds_has_no_figures():
-    evidence = make_evidence()
-    only_one = replace(evidence, seed_label=np.ones(N_SEEDS, int))
-    assert set(decide(only_one, SEEDS, seed=0).audit["false_alarm"]["per_class"]) == {1}
+    only_one = replace(make_evidence(), seed_label=np.ones(N_SEEDS, int))
+    assert [each.name for each in decide(only_one, SEEDS, seed=0).audit.classes] == ["1"]
 
 
 def test_the_true_share_recall_and_rates_lie_in_their_intervals(monkeypatch):
@@ -292,77 +281,63 @@ def test_the_true_share_recall_and_rates_lie_in_their_intervals(monkeypatch):
             "false_alarm": called[300:].mean(),
         }
         for name, value in truth.items():
-            figure = decision.audit[name]
-            inside[name] += figure["low"] - 1e-9 <= value <= figure["high"] + 1e-9
+            figure = getattr(decision.audit, name)
+            inside[name] += figure.low - 1e-9 <= value <= figure.high + 1e-9
     assert min(inside.values()) >= 17
 
 
 def test_the_curve_rises_and_says_what_each_rate_would_find(evidence, decision, monkeypatch):
     monkeypatch.setattr(decision_module, "N_RESAMPLED", 2)  # of what is compared with the curve
-    curve = decision.audit["curve"]
-    rates = [point["false_alarm"] for point in curve]
+    curve = decision.audit.curve
+    rates = [point.false_alarm for point in curve]
     assert rates == sorted(rates)
     assert rates[0] >= smallest_promise(np.ones(N_SEEDS))
-    for name in ("recall", "n_unknown"):
-        values = [point[name] for point in curve]
-        assert values == sorted(values), name
+    for values in ([p.recall.estimate for p in curve], [p.n_unknown for p in curve]):
+        assert values == sorted(values)
     for point in curve:
-        assert point["low"] <= point["recall"] <= point["high"]
-        recall = replace(SEEDS, aim="recall", false_alarm=point["false_alarm"])
+        _, low, high = point.recall
+        assert low <= point.recall.estimate <= high
+        recall = replace(SEEDS, aim="recall", false_alarm=point.false_alarm)
         again = decide(evidence, recall, seed=0)
-        assert again.audit["threshold"] == pytest.approx(point["threshold"])
-        assert (again.labels == UNKNOWN).sum() == point["n_unknown"]
-        assert point["low"] - 0.02 <= np.mean(again.labels[:300] == UNKNOWN) <= point["high"] + 0.02
+        assert again.audit.threshold == pytest.approx(point.threshold)
+        assert (again.labels == UNKNOWN).sum() == point.n_unknown
+        assert low - 0.02 <= np.mean(again.labels[:300] == UNKNOWN) <= high + 0.02
 
 
 def test_few_seeds_promise_no_small_rates():
-    curve = decide(make_evidence(n_seeds=24), SEEDS, seed=0).audit["curve"]
-    assert curve[0]["false_alarm"] == 0.05  # 1 / 25 is the least they can promise
+    curve = decide(make_evidence(n_seeds=24), SEEDS, seed=0).audit.curve
+    assert curve[0].false_alarm == 0.05  # 1 / 25 is the least they can promise
 
 
-def test_a_shift_of_the_classes_is_told():
+def test_a_shift_of_the_classes_is_stated():
     evidence = make_evidence()
     weights = np.where(evidence.seed_label == 0, 0.5, 3.0)
     account = decide(replace(evidence, seed_weight=weights), SEEDS, seed=0).audit
-    assert account["prior_shift"] == {"found": True, "weights": {0: 0.5, 1: 3.0}}
-    assert account["known_accuracy"]["estimate"] > 0.9  # class 1 is the one that is always right
+    assert account.is_shifted
+    assert [each.weight for each in account.classes] == [0.5, 3.0]
+    assert account.known_accuracy.estimate > 0.9  # class 1 is the one that is always right
 
 
 def test_the_same_seed_gives_the_same_account(evidence, decision):
     assert decide(evidence, SEEDS, seed=0).audit == decision.audit
 
 
-def test_classes_are_named_wherever_they_are_numbered():
-    account = {"a": {"per_class": {0: 1, 1: {"low": 2}}}, "weights": {1: 3}, "b": [4], "c": None}
-    assert name_classes(account, ("x", "y")) == {
-        "a": {"per_class": {"x": 1, "y": {"low": 2}}},
-        "weights": {"y": 3},
-        "b": [4],
-        "c": None,
-    }
-
-
 # Pools at the edge of what can be estimated
-
-
-def shares_in(account):
-    """Every figure of an account that has an interval, or is to have one."""
-    for name in ("false_alarm", "known_accuracy"):
-        yield from (account[name], *account[name]["per_class"].values())
-    yield account["unknown_share"]
-    yield account["unknown_recall"]
-    yield from (point | {"estimate": point["recall"]} for point in account["curve"])
 
 
 def check_account(evidence, settings):
     """Every figure lies within its interval, or is absent; words and files can be made of it."""
     account = decide(evidence, settings, seed=0).audit
-    for figure in shares_in(account):
-        if figure is not None and figure["estimate"] is not None:
-            assert 0 <= figure["low"] <= figure["estimate"] <= figure["high"] <= 1
-    named = tell(account, [f"class {c}" for c in range(evidence.n_classes)])
-    assert named["sentence"].endswith(".")
-    assert "nan" not in json.dumps([named, cautions(named, rule=settings.rule)], allow_nan=False)
+    figures = [account.unknown_share, account.unknown_recall]
+    for rates in (account, *account.classes):
+        figures += [rates.false_alarm, rates.known_accuracy]
+    for figure in (*figures, *(point.recall for point in account.curve)):
+        assert figure is None or 0 <= figure.low <= figure.estimate <= figure.high <= 1
+    named = account.named([f"class {c}" for c in range(evidence.n_classes)])
+    assert sentence(named).endswith(".")
+    text = json.dumps(tell(named), allow_nan=False)
+    assert "nan" not in text
+    assert Audit.from_json(json.loads(text)) == named
     return account
 
 
@@ -416,11 +391,10 @@ def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent()
     )
     for weights in (evidence.seed_weight, np.ones(400)):
         account = check_account(replace(evidence, seed_weight=weights), SEEDS)
-        for name in ("false_alarm", "known_accuracy"):
-            assert [account[name][end] for end in ("estimate", "low", "high")] == [None] * 3
-            assert account[name]["per_class"] == {0: None, 1: None}
-        assert account["unknown_share"]["low"] > 0.9
-        assert tell(account, ["a", "b"])["sentence"].startswith(
+        for rates in (account, *account.classes):
+            assert rates.false_alarm is rates.known_accuracy is None
+        assert account.unknown_share.low > 0.9
+        assert sentence(account).startswith(
             "Too few items of this pool are known to estimate how many of those are called "
             "unknown; at least 9"
         )

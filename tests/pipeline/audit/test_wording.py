@@ -1,31 +1,17 @@
 """What an audit says in words."""
 
+from dataclasses import replace
+
 import pytest
 
+from s2osc.pipeline.audit.record import ClassAudit, UnknownTest
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions, sentence, tell, verdict
-
-
-def interval(estimate: float, low: float, high: float) -> dict[str, float]:
-    return {"estimate": estimate, "low": low, "high": high}
-
-
-def audit_of(**changes: object) -> dict:
-    audit = {
-        "nothing_unknown": False,
-        "seeds": {"number": 1500},
-        "false_alarm": interval(0.04, 0.02, 0.06),
-        "known_accuracy": interval(0.98, 0.97, 0.99),
-        "unknown_share": interval(0.4, 0.318, 0.5),
-        "wanted_false_alarm": 0.05,
-        "smallest_false_alarm": 1 / 1501,
-        "test": {"p_value": 1e-12, "level": 0.01},
-        "prior_shift": {"found": False, "weights": {}},
-    }
-    return audit | changes
+from samples import make_audit
 
 
 def test_the_sentence_counts_false_alarms_and_bounds_the_unknown_share():
-    assert sentence(audit_of()) == (
+    assert sentence(make_audit()) == (
         "About 4 in 100 known items are called unknown (2 to 6); "
         "at least 31% of this pool is of no known class."
     )
@@ -44,7 +30,7 @@ def test_the_sentence_counts_false_alarms_and_bounds_the_unknown_share():
     ],
 )
 def test_a_rate_is_told_in_whole_items(figures, words):
-    assert sentence(audit_of(false_alarm=interval(*figures))).startswith(words)
+    assert sentence(make_audit(false_alarm=Estimate(*figures))).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -59,18 +45,22 @@ def test_a_rate_is_told_in_whole_items(figures, words):
     ],
 )
 def test_the_unknown_share_is_bounded_from_the_safe_side(figures, words):
-    assert sentence(audit_of(unknown_share=interval(*figures))).endswith(words)
+    assert sentence(make_audit(unknown_share=Estimate(*figures))).endswith(words)
 
 
 def test_where_nothing_is_unknown_the_sentence_says_so_and_how_often_a_class_is_wrong():
-    audit = audit_of(nothing_unknown=True, unknown_share=interval(0.0, 0.0, 0.021))
+    audit = make_audit(
+        nothing_unknown=True,
+        unknown_share=Estimate(0.0, 0.0, 0.021),
+        known_accuracy=Estimate(0.98, 0.97, 0.99),
+    )
     assert sentence(audit) == (
         "As far as 1,500 labelled test items can tell, nothing in this pool is unknown (at most "
         "2.1% could be); about 2 in 100 answers name the wrong class (1 to 3)."
     )
-    unbounded = audit | {"unknown_share": interval(0.0, 0.0, 0.0)}
+    unbounded = replace(audit, unknown_share=Estimate(0.0, 0.0, 0.0))
     assert "nothing in this pool is unknown; about 2 in 100" in sentence(unbounded)
-    perfect = audit | {"known_accuracy": interval(1.0, 0.9976, 1.0), "seeds": {"number": 1}}
+    perfect = replace(audit, known_accuracy=Estimate(1.0, 0.9976, 1.0), n_seeds=1)
     assert sentence(perfect) == (
         "As far as 1 labelled test item can tell, nothing in this pool is unknown (at most "
         "2.1% could be); at most 3 in 1,000 answers name the wrong class."
@@ -87,33 +77,34 @@ def test_where_nothing_is_unknown_the_sentence_says_so_and_how_often_a_class_is_
     ],
 )
 def test_the_verdict_names_the_test(p_value, level, words):
-    assert verdict(audit_of(test={"p_value": p_value, "level": level})) == words
+    assert verdict(UnknownTest(p_value, level)) == words
 
 
-def test_telling_names_the_classes_and_changes_nothing_it_was_given():
-    account = audit_of(false_alarm=interval(0.04, 0.02, 0.06) | {"per_class": {0: 1, 1: 2}})
-    before = str(account)
-    told = tell(account, ["cat", "dog"])
-    assert told["false_alarm"]["per_class"] == {"cat": 1, "dog": 2}
+def test_what_is_told_opens_with_the_sentence_and_closes_with_the_cautions():
+    audit = make_audit(is_shifted=True)
+    told = tell(audit)
     assert next(iter(told)) == "sentence"
-    assert told["test"]["verdict"] == verdict(account)
-    assert str(account) == before
+    assert told["sentence"] == sentence(audit)
+    assert told["test"]["verdict"] == verdict(audit.test)
+    (caution,) = cautions(audit)
+    assert told["cautions"] == [{"code": "class_shift", "text": caution.text}]
 
 
 def test_an_audit_without_limits_has_no_caution():
-    assert cautions(audit_of(), rule="seeds") == []
+    assert cautions(make_audit()) == []
 
 
 def test_too_few_seeds_for_the_wanted_rate_are_a_caution():
-    few = audit_of(seeds={"number": 30}, smallest_false_alarm=1 / 31, wanted_false_alarm=0.01)
-    (caution,) = cautions(few, rule="seeds")
-    assert caution == (
+    few = make_audit(n_seeds=30, smallest_false_alarm=1 / 31, wanted_false_alarm=0.01)
+    (caution,) = cautions(few)
+    assert caution.code == "few_seeds"
+    assert caution.text == (
         "30 seeds can promise a false-alarm rate of 3.3% at best, not 1%: label more items of the "
         "known classes, or give a higher --false-alarm"
     )
     # Where no promise was made, or nothing is called unknown, none can be broken.
-    assert cautions(few, rule="argmax") == cautions(few | {"nothing_unknown": True}, rule="seeds")
-    assert cautions(few, rule="argmax") == []
+    assert cautions(replace(few, rule="argmax")) == []
+    assert cautions(replace(few, nothing_unknown=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +128,11 @@ def test_too_few_seeds_for_the_wanted_rate_are_a_caution():
     ],
 )
 def test_a_shifted_pool_is_a_caution_that_names_the_classes(weights, words):
-    audit = audit_of(prior_shift={"found": True, "weights": weights})
-    (caution,) = cautions(audit, rule="argmax")
-    assert caution.startswith(f"the pool holds {words} the labelled items suggest: ")
-    assert caution.endswith("the figures are re-weighted for that, and less certain")
+    classes = tuple(
+        ClassAudit(name, n_seeds=9, weight=weight, false_alarm=None, known_accuracy=None)
+        for name, weight in weights.items()
+    )
+    (caution,) = cautions(make_audit(is_shifted=True, classes=classes, rule="argmax"))
+    assert caution.code == "class_shift"
+    assert caution.text.startswith(f"the pool holds {words} the labelled items suggest: ")
+    assert caution.text.endswith("the figures are re-weighted for that, and less certain")

@@ -13,6 +13,7 @@ from s2osc.metrics import (
     evaluate_paper_mode,
     kmeans_groups,
 )
+from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.method import Solution
 from s2osc.types import UNKNOWN, Answer, Predictions, Recogniser, Split
 
@@ -91,21 +92,26 @@ def judge_steps(split: Split, solution: Solution) -> dict[str, float]:
     return {key: round(value, 5) for key, value in figures.items()}
 
 
-def judge_audit(figures: dict[str, float], account: dict[str, Any]) -> dict[str, float]:
+def judge_audit(figures: dict[str, float], audit: Audit) -> dict[str, float]:
     """What the seeds said beside what is true: 1 where an interval covers the truth, else 0."""
     rounding = 1e-5  # of the figures: a rate that is an end of its interval is within
-    said = {
-        "nothing_unknown": float(account["nothing_unknown"]),
-        "shift_found": float(account["prior_shift"]["found"]),
-        "p_value": account["test"]["p_value"],
+    found = {
+        "nothing_unknown": float(audit.nothing_unknown),
+        "shift_found": float(audit.is_shifted),
+        "p_value": audit.test.p_value,
     }
-    for name, truth in (("false_alarm", "false_alarms"), ("known_accuracy", "known_accuracy")):
-        low, high = account[name]["low"], account[name]["high"]
-        if low is None or truth not in figures:  # hardly any item of the pool is known, or none
+    rates = {
+        "false_alarm": (audit.false_alarm, "false_alarms"),
+        "known_accuracy": (audit.known_accuracy, "known_accuracy"),
+    }
+    for name, (stated, truth) in rates.items():
+        if stated is None or truth not in figures:  # hardly any item of the pool is known, or none
             continue
-        said[f"{name}_low"], said[f"{name}_high"] = low, high
-        said[f"{name}_covered"] = float(low - rounding <= figures[truth] <= high + rounding)
-    for name in ("unknown_share", "unknown_recall"):
-        for end, value in (account[name] or {}).items():
-            said[f"{name}_{end}"] = value
-    return said
+        low, high = stated.low, stated.high
+        found[f"{name}_low"], found[f"{name}_high"] = low, high
+        found[f"{name}_covered"] = float(low - rounding <= figures[truth] <= high + rounding)
+    shares = {"unknown_share": audit.unknown_share, "unknown_recall": audit.unknown_recall}
+    for name, share in shares.items():
+        if share is not None:
+            found |= {f"{name}_{end}": value for end, value in share._asdict().items()}
+    return found

@@ -4,15 +4,15 @@
 without training anything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.audit import statistics as audit
+from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit.record import Audit, ClassAudit, OperatingPoint, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate, Tails
 from s2osc.pipeline.filter.score import squash, unknown_probability
 from s2osc.seeding import rng
@@ -69,7 +69,7 @@ class Evidence:
         return replace(self, **{name: getattr(self, name)[~left_out] for name in names})
 
     def tails(self) -> Tails:
-        return audit.tails(self.score, self.seed_score, self.seed_weight)
+        return statistics.tails(self.score, self.seed_score, self.seed_weight)
 
 
 class Decision(NamedTuple):
@@ -79,24 +79,24 @@ class Decision(NamedTuple):
     unknown_score: np.ndarray  # (n,) from 0 to 1
     confidence: np.ndarray  # (n,)
     threshold: float  # unknown above it
-    audit: dict[str, Any]
+    audit: Audit | None  # None: no seeds
 
 
 def share_of_unknown(evidence: Evidence) -> Estimate:
     curve = evidence.tails()
-    return audit.unknown_share(
-        curve, len(evidence.score), audit.effective_number(evidence.seed_weight)
+    return statistics.unknown_share(
+        curve, len(evidence.score), statistics.effective_number(evidence.seed_weight)
     )
 
 
 def _likely_share(evidence: Evidence, curve: Tails) -> float:
-    n_seeds = audit.effective_number(evidence.seed_weight)
-    return audit.likely_share(curve, len(evidence.score), n_seeds)
+    n_seeds = statistics.effective_number(evidence.seed_weight)
+    return statistics.likely_share(curve, len(evidence.score), n_seeds)
 
 
 def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
     """The limit the seeds set; above it, if balance is the aim, the best estimated F_out."""
-    limit = audit.conformal_threshold(
+    limit = statistics.conformal_threshold(
         evidence.seed_score, evidence.seed_weight, settings.false_alarm
     )
     if settings.aim == "recall":
@@ -110,8 +110,8 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
 
 
 def _estimated_f_out(evidence: Evidence, share: float) -> np.ndarray:
-    n_seeds = audit.effective_number(evidence.seed_weight)
-    return audit.estimated_f_out(evidence.tails(), share, n_seeds)
+    n_seeds = statistics.effective_number(evidence.seed_weight)
+    return statistics.estimated_f_out(evidence.tails(), share, n_seeds)
 
 
 def threshold_for_new(
@@ -181,13 +181,13 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
         : len(evidence.score)
     ]
     confidence = np.where(labels == UNKNOWN, p, (1 - p) * evidence.nearest_confidence)
-    account = {
-        "nothing_unknown": nothing,
-        "threshold": None if nothing else float(squash(np.float64(threshold))),
-        "sure_known_below": None if known_below is None else float(squash(known_below)),
-    }
-    account |= _account(evidence, settings, share, threshold, seed=seed)
-    return Decision(labels, squash(evidence.score), confidence, threshold, account)
+    return Decision(
+        labels=labels,
+        unknown_score=squash(evidence.score),
+        confidence=confidence,
+        threshold=threshold,
+        audit=_audit(evidence, settings, share, threshold, known_below, seed=seed),
+    )
 
 
 def _sure_known_below(
@@ -200,57 +200,75 @@ def _sure_known_below(
     if not settings.unsure or not np.isfinite(threshold) or share == 0:
         return None
     curve = evidence.tails()
-    missed = 1 - audit.true_unknowns(curve, share) / share
+    missed = 1 - statistics.true_unknowns(curve, share) / share
     enough = curve.thresholds[missed <= settings.false_alarm]
     return float(min(threshold, enough.max() if len(enough) else -np.inf))
 
 
-def _account(
+def _audit(
     evidence: Evidence,
     settings: DecisionSettings,
     share: Estimate,
     threshold: float,
+    known_below: float | None,
     *,
     seed: int,
-) -> dict[str, Any]:
-    """The audit: every figure from the seeds alone."""
+) -> Audit:
+    """Every figure from the seeds alone. Classes are called by their numbers."""
     n_known = round(len(evidence.score) * (1 - share.estimate))
-    is_named = evidence.seed_nearest == evidence.seed_label
+    weights = evidence.seed_weight
     # By thresholds chosen without each seed, and by the one that is used: the wider of the two.
     alarms = [
         _alarms(evidence, threshold, settings, seed=seed),
         evidence.seed_score > threshold,
     ]
-    weights = evidence.seed_weight
+    is_named = evidence.seed_nearest == evidence.seed_label
+    right = [~called & is_named for called in alarms]
     drawn = _resampled(evidence, seed) if share.estimate else []
-    recall = _recall(evidence, threshold, share, drawn)
-    found: dict[str, Any] = {
-        "seeds": {
-            "number": len(weights),
-            "per_class": _per_class(evidence, lambda rows: int(rows.sum())),
-        },
-        "wanted_false_alarm": settings.false_alarm,
-        "aim": settings.aim,
-        "smallest_false_alarm": audit.smallest_promise(weights),
-        "test": {"p_value": evidence.p_value, "level": settings.level},
-        "unknown_share": share._asdict(),
-        "unknown_recall": recall._asdict() if recall else None,
-        "curve": _operating_curve(evidence, share, drawn),
-        "prior_shift": {
-            "found": bool(np.ptp(weights) > 0),
-            "weights": _per_class(evidence, lambda rows: float(weights[rows].mean())),
-        },
-    }
-    rates = {"false_alarm": alarms, "known_accuracy": [~called & is_named for called in alarms]}
-    for name, hits in rates.items():
-        intervals = [audit.weighted_interval(of_seeds, weights, n_known) for of_seeds in hits]
-        of_class = partial(_interval_of_class, hits, weights, n_known)
-        overall = _widest(intervals) or dict.fromkeys(Estimate._fields)
-        found[name] = overall | {"per_class": _per_class(evidence, of_class)}
-    return found
+    nothing = bool(np.isposinf(threshold))
+    return Audit(
+        nothing_unknown=nothing,
+        threshold=None if nothing else float(squash(threshold)),
+        sure_known_below=None if known_below is None else float(squash(known_below)),
+        rule=settings.rule,
+        aim=settings.aim,
+        wanted_false_alarm=settings.false_alarm,
+        smallest_false_alarm=statistics.smallest_promise(weights),
+        n_seeds=len(weights),
+        test=UnknownTest(evidence.p_value, settings.level),
+        unknown_share=share,
+        unknown_recall=_recall(evidence, threshold, share, drawn),
+        false_alarm=_rate(alarms, weights, n_known),
+        known_accuracy=_rate(right, weights, n_known),
+        is_shifted=bool(np.ptp(weights) > 0),
+        classes=tuple(
+            ClassAudit(
+                name=str(c),
+                n_seeds=int(np.sum(evidence.seed_label == c)),
+                weight=float(weights[evidence.seed_label == c].mean()),
+                false_alarm=_rate_of_class(alarms, weights, n_known, evidence.seed_label == c),
+                known_accuracy=_rate_of_class(right, weights, n_known, evidence.seed_label == c),
+            )
+            for c in np.unique(evidence.seed_label)
+        ),
+        curve=_operating_curve(evidence, share, drawn),
+    )
 
 
-def _widest(intervals: Sequence[Estimate | None]) -> dict[str, float | None] | None:
+def _rate(hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int) -> Estimate | None:
+    """A rate among the known items of the pool, from ``hits`` of the seeds counted in two ways."""
+    return _widest([statistics.weighted_interval(each, weights, n_known) for each in hits])
+
+
+def _rate_of_class(
+    hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int, rows: np.ndarray
+) -> Estimate | None:
+    """The same among the known items of one class, of whose seeds ``rows`` is the mask."""
+    n_pool, n = round(n_known * float(weights[rows].sum() / weights.sum())), int(rows.sum())
+    return _widest([statistics.exact_interval(int(each[rows].sum()), n, n_pool) for each in hits])
+
+
+def _widest(intervals: Sequence[Estimate | None]) -> Estimate | None:
     """The first estimate, with an interval that holds it and those of all; None: not estimated."""
     found = [interval for interval in intervals if interval is not None]
     if not found:
@@ -259,7 +277,7 @@ def _widest(intervals: Sequence[Estimate | None]) -> dict[str, float | None] | N
     # between them.
     value = found[0].estimate
     low, high = min(i.low for i in found), max(i.high for i in found)
-    return Estimate(value, min(value, low), max(value, high))._asdict()
+    return Estimate(value, min(value, low), max(value, high))
 
 
 def _alarms(
@@ -282,31 +300,6 @@ def _alarms(
     return is_alarm
 
 
-def _interval_of_class(
-    hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int, rows: np.ndarray
-) -> dict[str, float | None] | None:
-    """A rate among the known items of one class, of whose seeds ``rows`` is the mask."""
-    n_pool, n = round(n_known * float(weights[rows].sum() / weights.sum())), int(rows.sum())
-    return _widest([audit.exact_interval(int(of[rows].sum()), n, n_pool) for of in hits])
-
-
-def _per_class(evidence: Evidence, figure: Callable[[np.ndarray], Any]) -> dict[int, Any]:
-    """A figure of the seeds of each class that has any."""
-    return {int(c): figure(evidence.seed_label == c) for c in np.unique(evidence.seed_label)}
-
-
-def name_classes(account: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """An audit with the names of the classes in place of their numbers."""
-    return {
-        key: {classes[c]: value for c, value in value.items()}
-        if key in ("per_class", "weights")
-        else name_classes(value, classes)
-        if isinstance(value, dict)
-        else value
-        for key, value in account.items()
-    }
-
-
 def _recall(
     evidence: Evidence, threshold: float, share: Estimate, drawn: Sequence[Tails]
 ) -> Estimate | None:
@@ -326,7 +319,7 @@ def _recall(
 
 
 def _resampled(evidence: Evidence, seed: int) -> list[Tails]:
-    return audit.bootstrap(
+    return statistics.bootstrap(
         evidence.score,
         evidence.seed_score,
         evidence.seed_weight,
@@ -341,35 +334,33 @@ def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
         return 0.0
     # Thresholds fall: the last one that is not below.
     place = max(0, int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1)
-    return float(audit.true_unknowns(curve, share)[place] / share)
+    return float(statistics.true_unknowns(curve, share)[place] / share)
 
 
 def _operating_curve(
     evidence: Evidence, share: Estimate, drawn: Sequence[Tails]
-) -> list[dict[str, float]]:
+) -> tuple[OperatingPoint, ...]:
     """What each false-alarm rate would find."""
     if share.estimate == 0:
-        return []
+        return ()
     likely = _likely_share(evidence, evidence.tails())
-    points: list[dict[str, float]] = []
+    points: list[OperatingPoint] = []
     for rate in CURVE:
-        if rate < audit.smallest_promise(evidence.seed_weight):
+        if rate < statistics.smallest_promise(evidence.seed_weight):
             continue
-        threshold = audit.conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
+        threshold = statistics.conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
         found = _found(evidence, threshold, likely) / likely
         if points:  # a lower threshold finds no less, whatever the noise says
-            found = max(found, points[-1]["recall"])
+            found = max(found, points[-1].recall.estimate)
         low, high = np.quantile(
             [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
         )
         points.append(
-            {
-                "false_alarm": rate,
-                "recall": found,
-                "low": min(found, float(low)),
-                "high": max(found, float(high)),
-                "threshold": float(squash(np.float64(threshold))),
-                "n_unknown": int((evidence.score > threshold).sum()),
-            }
+            OperatingPoint(
+                false_alarm=rate,
+                recall=Estimate(found, min(found, float(low)), max(found, float(high))),
+                threshold=float(squash(threshold)),
+                n_unknown=int((evidence.score > threshold).sum()),
+            )
         )
-    return points
+    return tuple(points)

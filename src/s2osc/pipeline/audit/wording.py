@@ -4,15 +4,17 @@ Plain functions of the audit that ``decide`` made, its classes named.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import ceil, floor
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
-from s2osc.pipeline.audit.decision import name_classes
+from s2osc.pipeline.audit.record import Audit, UnknownTest
+from s2osc.pipeline.audit.statistics import Estimate
 
 RARE = 0.01
 """Rates below it are counted in 1,000 instead of in 100."""
-LEAST_TOLD = 0.001
+LEAST_SHARE = 0.001
 """Shares below it are as good as none."""
 HARDLY_ANY = 1e-9
 SHIFTED = 2.0
@@ -20,64 +22,77 @@ SHIFTED = 2.0
 MOST_NAMED = 3
 
 
-def tell(account: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """An audit as people and files get it: classes by name, opened by its one sentence."""
-    named = name_classes(dict(account), classes)
-    test = named["test"] | {"verdict": verdict(named)}
-    return {"sentence": sentence(named)} | named | {"test": test}
+CautionCode = Literal["few_seeds", "class_shift"]
 
 
-def sentence(audit: Mapping[str, Any]) -> str:
-    """The audit in one sentence.
+@dataclass(frozen=True)
+class Caution:
+    """What limits the figures of an audit."""
 
-    >>> alarms = {"estimate": 0.041, "low": 0.02, "high": 0.06}
-    >>> share = {"estimate": 0.4, "low": 0.316, "high": 0.5}
-    >>> sentence({"nothing_unknown": False, "false_alarm": alarms, "unknown_share": share})
-    'About 4 in 100 known items are called unknown (2 to 6); at least 31% of this pool is of no \
-known class.'
-    """
-    if audit["nothing_unknown"]:
-        return _nothing_unknown(audit)
-    alarms = "Too few items of this pool are known to estimate how many of those are called unknown"
-    if audit["false_alarm"]["estimate"] is not None:
-        alarms = rate_in_words(
-            audit["false_alarm"], "known items", "is called unknown", "are called unknown"
-        )
-    return f"{alarms}; {_share_in_words(audit['unknown_share'])}."
+    code: CautionCode
+    text: str
 
 
-def _nothing_unknown(audit: Mapping[str, Any]) -> str:
-    number, most = audit["seeds"]["number"], audit["unknown_share"]["high"]
-    right = audit["known_accuracy"]
-    wrong = {
-        "estimate": 1 - right["estimate"],
-        "low": 1 - right["high"],
-        "high": 1 - right["low"],
-    }
-    told = rate_in_words(wrong, "answers", "names the wrong class", "name the wrong class")
-    # A bound of 0 would say that nothing can be unknown, which no number of items can show.
-    bound = f" (at most {at_most(most)} could be)" if most >= LEAST_TOLD else ""
+def tell(audit: Audit) -> dict[str, Any]:
+    """An audit as people and files get it: opened by its one sentence, closed by its cautions."""
+    record = audit.to_json()
     return (
-        f"As far as {_count(number, 'labelled test item')} can tell, nothing in this pool is "
-        f"unknown{bound}; {told[0].lower()}{told[1:]}."
+        {"sentence": sentence(audit)}
+        | record
+        | {
+            "test": record["test"] | {"verdict": verdict(audit.test)},
+            "cautions": [asdict(caution) for caution in cautions(audit)],
+        }
     )
 
 
-def rate_in_words(figure: Mapping[str, float], items: str, does: str, do: str) -> str:
+def sentence(audit: Audit) -> str:
+    """The audit in one sentence."""
+    if audit.nothing_unknown:
+        return _nothing_unknown(audit)
+    alarms = "Too few items of this pool are known to estimate how many of those are called unknown"
+    if audit.false_alarm:
+        alarms = rate_in_words(
+            audit.false_alarm, "known items", "is called unknown", "are called unknown"
+        )
+    return f"{alarms}; {_share_in_words(audit.unknown_share)}."
+
+
+def _nothing_unknown(audit: Audit) -> str:
+    most = audit.unknown_share.high
+    # A bound of 0 would say that nothing can be unknown, which no number of items can show.
+    bound = f" (at most {at_most(most)} could be)" if most >= LEAST_SHARE else ""
+    found = (
+        f"As far as {_count(audit.n_seeds, 'labelled test item')} can tell, nothing in this pool "
+        f"is unknown{bound}"
+    )
+    if audit.known_accuracy is None:
+        return f"{found}."
+    right = audit.known_accuracy
+    wrong = rate_in_words(
+        Estimate(1 - right.estimate, 1 - right.high, 1 - right.low),
+        "answers",
+        "names the wrong class",
+        "name the wrong class",
+    )
+    return f"{found}; {wrong[0].lower()}{wrong[1:]}."
+
+
+def rate_in_words(figure: Estimate, items: str, does: str, do: str) -> str:
     """A rate and its interval as whole items; ``does`` is what one does, ``do`` what several do.
 
-    >>> rate_in_words({"estimate": 0.004, "low": 0.001, "high": 0.009}, "items", "fails", "fail")
+    >>> rate_in_words(Estimate(0.004, 0.001, 0.009), "items", "fails", "fail")
     'About 4 in 1,000 items fail (1 to 9)'
-    >>> rate_in_words({"estimate": 0.012, "low": 0.001, "high": 0.09}, "items", "fails", "fail")
+    >>> rate_in_words(Estimate(0.012, 0.001, 0.09), "items", "fails", "fail")
     'About 1 in 100 items fails (0 to 9)'
-    >>> rate_in_words({"estimate": 0.0, "low": 0.0, "high": 0.0021}, "items", "fails", "fail")
+    >>> rate_in_words(Estimate(0.0, 0.0, 0.0021), "items", "fails", "fail")
     'At most 3 in 1,000 items fail'
-    >>> rate_in_words({"estimate": 0.0, "low": 0.0, "high": 0.114}, "items", "fails", "fail")
+    >>> rate_in_words(Estimate(0.0, 0.0, 0.114), "items", "fails", "fail")
     'At most 12 in 100 items fail'
     """
-    has_any = round(1_000 * figure["estimate"]) > 0
-    base = 1_000 if figure["estimate" if has_any else "high"] < RARE else 100
-    estimate, low, high = (base * figure[end] for end in ("estimate", "low", "high"))
+    has_any = round(1_000 * figure.estimate) > 0
+    base = 1_000 if (figure.estimate if has_any else figure.high) < RARE else 100
+    estimate, low, high = (base * end for end in figure)
     if not has_any:
         most = max(1, ceil(high - 1e-9))  # so few items cannot show that there are none at all
         return f"At most {most} in {base:,} {items} {does if most == 1 else do}"
@@ -86,46 +101,48 @@ def rate_in_words(figure: Mapping[str, float], items: str, does: str, do: str) -
     return f"About {n} in {base:,} {items} {does if n == 1 else do} ({between})"
 
 
-def _share_in_words(share: Mapping[str, float]) -> str:
+def _share_in_words(share: Estimate) -> str:
     rest = "of this pool is of no known class"
-    if share["low"] >= LEAST_TOLD:
-        return f"at least {at_least(share['low'])} {rest}"
-    if share["estimate"] > 0:
-        about = f"{100 * share['estimate']:.2g}%"
-        return f"about {about} {rest}, perhaps none and at most {at_most(share['high'])}"
-    return f"at most {at_most(share['high'])} {rest}"
+    if share.low >= LEAST_SHARE:
+        return f"at least {at_least(share.low)} {rest}"
+    if share.estimate > 0:
+        about = f"{100 * share.estimate:.2g}%"
+        return f"about {about} {rest}, perhaps none and at most {at_most(share.high)}"
+    return f"at most {at_most(share.high)} {rest}"
 
 
-def verdict(audit: Mapping[str, Any]) -> str:
+def verdict(test: UnknownTest) -> str:
     """What the test says about whether anything in the pool is unknown.
 
-    >>> verdict({"test": {"p_value": 1e-12, "level": 0.01}})
+    >>> verdict(UnknownTest(p_value=1e-12, level=0.01))
     'Something in this pool is unknown (p < 1e-9; tested at the 1% level).'
-    >>> verdict({"test": {"p_value": 0.4, "level": 0.01}})
+    >>> verdict(UnknownTest(p_value=0.4, level=0.01))
     'No sign of anything unknown in this pool (p = 0.4; tested at the 1% level).'
     """
-    p, level = audit["test"]["p_value"], audit["test"]["level"]
+    p = test.p_value
     found = (
         "Something in this pool is unknown"
-        if p <= level
+        if p <= test.level
         else "No sign of anything unknown in this pool"
     )
-    told = f"p < {HARDLY_ANY:.0e}".replace("e-0", "e-") if p < HARDLY_ANY else f"p = {p:.2g}"
-    return f"{found} ({told}; tested at the {percent(level)} level)."
+    value = f"p < {HARDLY_ANY:.0e}".replace("e-0", "e-") if p < HARDLY_ANY else f"p = {p:.2g}"
+    return f"{found} ({value}; tested at the {percent(test.level)} level)."
 
 
-def cautions(audit: Mapping[str, Any], *, rule: str) -> list[str]:
+def cautions(audit: Audit) -> list[Caution]:
     """What limits the figures: too few seeds for the rate that was asked for, a shifted pool."""
     found = []
-    smallest, wanted = audit["smallest_false_alarm"], audit["wanted_false_alarm"]
-    if rule == "seeds" and not audit["nothing_unknown"] and smallest > wanted:
-        found.append(
-            f"{_count(audit['seeds']['number'], 'seed')} can promise a false-alarm rate of "
+    smallest, wanted = audit.smallest_false_alarm, audit.wanted_false_alarm
+    if audit.rule == "seeds" and not audit.nothing_unknown and smallest > wanted:
+        text = (
+            f"{_count(audit.n_seeds, 'seed')} can promise a false-alarm rate of "
             f"{at_most(smallest)} at best, not {percent(wanted)}: label more items of the known "
             "classes, or give a higher --false-alarm"
         )
-    if audit["prior_shift"]["found"]:
-        found.append(_shift_in_words(audit["prior_shift"]["weights"]))
+        found.append(Caution("few_seeds", text))
+    if audit.is_shifted:
+        weights = {each.name: each.weight for each in audit.classes}
+        found.append(Caution("class_shift", _shift_in_words(weights)))
     return found
 
 

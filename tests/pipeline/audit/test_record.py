@@ -1,0 +1,91 @@
+"""The audit as a value and as a record in a file."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from s2osc.pipeline.audit.record import SCHEMA, Audit
+from s2osc.pipeline.audit.wording import tell
+from samples import make_audit
+
+
+def test_an_audit_comes_back_from_its_file_as_it_was():
+    audit = make_audit()
+    assert Audit.from_json(json.loads(json.dumps(audit.to_json(), allow_nan=False))) == audit
+    assert Audit.from_json(tell(audit)) == audit
+
+
+def test_absent_figures_are_null_and_come_back_absent():
+    of_none = replace(make_audit().classes[0], false_alarm=None, known_accuracy=None)
+    audit = make_audit(
+        false_alarm=None,
+        known_accuracy=None,
+        unknown_recall=None,
+        purity=None,
+        groups=None,
+        classes=(of_none,),
+    )
+    record = audit.to_json()
+    assert record["false_alarm"] == {
+        "estimate": None,
+        "low": None,
+        "high": None,
+        "per_class": {"cat": None},
+    }
+    assert (record["unknown_recall"], record["purity"], record["groups"]) == (None, None, None)
+    assert Audit.from_json(record) == audit
+
+
+def test_a_record_has_the_keys_that_files_have():
+    record = make_audit().to_json()
+    assert set(record) == {
+        *("schema", "nothing_unknown", "threshold", "sure_known_below", "seeds", "rule", "aim"),
+        *("wanted_false_alarm", "smallest_false_alarm", "test", "unknown_share", "unknown_recall"),
+        *("curve", "prior_shift", "false_alarm", "known_accuracy", "purity", "groups"),
+    }
+    assert record["schema"] == SCHEMA
+    assert record["seeds"] == {"number": 1500, "per_class": {"cat": 500, "dog": 500}}
+    assert record["prior_shift"] == {"found": False, "weights": {"cat": 1.0, "dog": 1.0}}
+    assert record["false_alarm"]["per_class"]["cat"] == {
+        "estimate": 0.04,
+        "low": 0.02,
+        "high": 0.06,
+    }
+    assert record["curve"][0].keys() == {
+        *("false_alarm", "recall", "low", "high", "threshold", "n_unknown"),
+    }
+    assert record["purity"]["curve"][0] == {"k": 10, "purity": 1.0, "low": 0.8}
+
+
+def test_classes_are_called_by_their_numbers_until_they_are_named():
+    audit = make_audit(("0", "2"))
+    assert [each.name for each in audit.named(["a", "b", "c"]).classes] == ["a", "c"]
+
+
+RECORD = make_audit().to_json()
+
+
+@pytest.mark.parametrize("key", sorted(set(RECORD) - {"schema", "rule"}))
+def test_a_record_that_lacks_a_key_is_refused(key):
+    with pytest.raises(ValueError, match=f"its audit lacks '{key}'"):
+        Audit.from_json({name: value for name, value in RECORD.items() if name != key})
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (None, "its audit is a NoneType, not an object"),
+        ([1], "its audit is a list"),
+        (RECORD | {"schema": 2}, "its audit has schema 2; this version reads 1"),
+        (RECORD | {"unknown_share": {"estimate": "much", "low": 0, "high": 1}}, "has 'much' where"),
+        (RECORD | {"threshold": float("nan")}, "has nan where a number is wanted"),
+        (RECORD | {"aim": 1, "curve": 7}, "its audit is damaged: "),
+        (RECORD | {"false_alarm": {"per_class": {}}}, "its audit lacks 'estimate'"),
+        (RECORD | {"seeds": {"number": 3, "per_class": [1]}}, "its audit is damaged: "),
+        (RECORD | {"purity": {"k": True, "estimate": 1.0, "curve": []}}, "has True where"),
+    ],
+)
+def test_what_is_no_audit_is_refused_in_one_line(record, words):
+    with pytest.raises(ValueError, match=words):
+        Audit.from_json(record)
