@@ -21,6 +21,7 @@ from s2osc.app.stream import (
     tell_status,
     undo_last,
     window_files,
+    write_open_queries,
 )
 from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.stream import store as storing
@@ -266,7 +267,7 @@ def label_group(path: Path, label: str) -> None:
     path.write_text(path.read_text().replace("group 0,,", f"group 0,{label},"))
 
 
-@pytest.mark.parametrize("step", ["write_queries", "staged_results"])
+@pytest.mark.parametrize("step", ["queries_table", "staged_results"])
 def test_a_window_that_fails_leaves_stream_and_results_as_they_were(work, monkeypatch, step):
     def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -419,8 +420,8 @@ def test_answers_hold_when_the_same_window_is_fed_again(work):
 
 def test_a_window_is_read_as_a_table_of_floats_writes_it(work):
     rows = ["item,label,window", "group 0,corner,1.0", "nobody,,"]
-    said = read_answers(text(work / "a.csv", *rows))
-    assert (said.window, said.mark) == ("1", "")
+    given = read_answers(text(work / "a.csv", *rows))
+    assert (given.window, given.mark) == ("1", "")
     told = answer_file(work / "state", text(work / "a.csv", *rows[:2]))
     assert told.new_classes == ("corner",)
 
@@ -536,7 +537,7 @@ def test_names_with_commas_quotes_and_lines_come_back(tmp_path):
         (b"item,label\n,cat\n", "row 2 of .* has the label 'cat' but no item"),
         (b"item,label,window\na,cat,1\nb,dog,2\n", r"answers several windows \(1, 2\)"),
         ("item,label\na,Käse\n".encode("cp1252"), "is not UTF-8 text; save it as CSV in UTF-8"),
-        (b'item,label\n"' + b"x" * 200_000, "cannot be read as a CSV file"),
+        (b'item,label\n"' + b"x" * 200_000, "cannot be read .field larger"),
     ],
 )
 def test_files_that_hold_no_answers_are_refused(tmp_path, written, message):
@@ -554,6 +555,65 @@ def test_items_named_like_groups_are_refused(work):
     pool = text(work / "pool.csv", f"item,{columns}", *rows)
     with pytest.raises(DataError, match="called 'group 7', as whole groups are; rename it"):
         window_files(work / "state", pool, work / "next", TEN)
+
+
+NAMES = [
+    "00012",
+    "=1+1",
+    "-x",
+    "@home",
+    " spaced ",
+    "",
+    "twice",
+    "twice",
+    b"caf\xe9".decode("latin1"),
+]
+
+
+def spoilt_pool(path: Path) -> Path:
+    """A window whose items have names that spreadsheets change, run or cannot tell apart."""
+    names = [*NAMES, *(f"{row:05}" for row in range(100, 151))]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = zip(names, easy_vectors(POOL, seed=1).tolist(), strict=True)
+        csv.writer(file).writerows(
+            [["item", *(f"x{i}" for i in range(8))], *([name, *row] for name, row in rows)]
+        )
+    return path
+
+
+def test_answers_come_back_from_a_spreadsheet_whatever_items_are_called(work):
+    """Every item can be answered, by the name that a spreadsheet leaves of it."""
+    pool = spoilt_pool(work / "pool.csv")
+    window_files(work / "begun", pool, work / "next", QuerySettings(60, "random"))
+    rows = queries(work / "next")
+    assert not any(row["item"].startswith(("=", "@", "-")) for row in rows)
+    changed = [
+        (f"{int(row['item'])}" if row["item"].isdigit() else row["item"], "corner")
+        for row in rows
+        if not row["item"].startswith("group")
+    ]
+    assert len(changed) == 60
+    with (work / "a.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("item", "label"), *changed])
+    assert answer_file(work / "begun", work / "a.csv").n_labels == 60
+
+
+def test_questions_are_written_again_with_the_answers_given_so_far(work):
+    label, item = "=cmd", queries(work / "results")[1]["item"]
+    answer_file(work / "state", answers(work / "a.csv", **{f"i{item}": label}))
+    assert write_open_queries(work / "state", work / "again.csv") == 9
+    again = read_answers(work / "again.csv")
+    assert (again.labels[item], again.window) == (label, "1")
+    assert f"{item},'{label}," in (work / "again.csv").read_text()
+    # The same answers again are nothing new.
+    assert answer_file(work / "state", work / "again.csv").n_labels == 0
+
+
+def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
+    folder = work / "caf\udce9"
+    shutil.copytree(work / "begun", folder)
+    found = window_files(folder, work / "one.npz", work / "next", TEN)
+    assert found.summary["stream"]["state"].endswith("caf\\xe9")
 
 
 # How it stands

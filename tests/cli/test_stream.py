@@ -184,6 +184,21 @@ def test_undo_says_what_was_undone_and_that_there_is_nothing_more(work, said, re
     assert "No questions are open." in said("stream", "status", f"--state={work / 'state'}")
 
 
+def test_the_questions_of_the_open_window_are_written_again(work, said, refused):
+    out = work / "again.csv"
+    words = ("stream", "queries", f"--state={work / 'state'}", f"--out={out}")
+    assert said(*words).splitlines() == [
+        "10 questions are open: write classes into the column `label`, then run",
+        f"  s2osc stream answer --state {work}/state --labels {out}",
+    ]
+    assert out.read_bytes() == (work / "results" / "queries.csv").read_bytes()
+    assert "is there already; give another name, or --force" in refused(*words)
+    said(*words, "--force")
+    assert "is a folder" in refused(*words[:-1], f"--out={work}")
+    said("stream", "undo", f"--state={work / 'state'}")
+    assert "no questions are open" in refused(*words[:-1], f"--out={work / 'more.csv'}")
+
+
 def test_a_class_is_renamed(work, said):
     printed = said("stream", "rename", f"--state={work / 'state'}", "left", "[red]left[/red]")
     assert printed == "The class 'left' is now called '[red]left[/red]'\n"
@@ -276,14 +291,6 @@ POOLS = {
         lambda folder: npy(folder / "bad", easy_images(pool_labels(2), seed=0)),
         "holds images, the model was trained on vectors",
     ),
-    "two of one name": (
-        lambda folder: text(
-            folder / "bad.csv",
-            "item,a,b,c,d,e,f,g,h",
-            *("x,1,2,3,4,5,6,7,8", "x,1,2,3,4,5,6,7,9", "y,1,2,3,4,5,6,7,9"),
-        ),
-        "two items of the window are called 'x'; give each its own name",
-    ),
 }
 
 
@@ -322,7 +329,7 @@ def test_a_stream_that_is_missing_damaged_newer_or_at_work(work, refused, words)
     path.write_text(right.replace('"format": 1', '"format": 7'))
     assert "is of format 7" in refused(*run)
     path.write_text(right[:-9])
-    assert "stream.json is damaged" in refused(*run)
+    assert "stream.json cannot be read" in refused(*run)
     path.unlink()
     assert "holds no stream" in refused(*run)
 

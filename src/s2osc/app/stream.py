@@ -32,12 +32,12 @@ from s2osc.app.result import SUMMARY
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
 from s2osc.errors import DataError, OutputError
-from s2osc.files import check_target
+from s2osc.files import check_target, write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
-from s2osc.stream.answers import QUERIES, Said, read_answers
+from s2osc.stream.answers import QUERIES, Answers, read_answers
 from s2osc.stream.names import IGNORE, as_meant, group_word, rename_class
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import Asked, StreamState, audit_classes
@@ -48,6 +48,7 @@ from s2osc.stream.store import (
     open_store,
     read_current,
     read_pointer,
+    read_state,
 )
 from s2osc.stream.update import Account
 from s2osc.stream.windows import (
@@ -56,11 +57,12 @@ from s2osc.stream.windows import (
     begin_stream,
     close_questions,
     n_labelled,
+    open_questions,
     open_window,
     take_answers,
     teach_itself,
 )
-from s2osc.text import clean_name, csv_cell
+from s2osc.text import clean_name, clean_text, csv_cell
 from s2osc.types import Answer, Labelled
 
 COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
@@ -241,7 +243,7 @@ def window_files(
         summary["stream"]["after"] = short_mark(pointer)
         questions = questions_of(after, items.names)
         with staged_results(out, outcome, summary, clock, questions) as stage:
-            write_queries(stage / QUERIES, queries)
+            (stage / QUERIES).write_bytes(queries_table(queries))
             version = store.prepare(after, f"window {after.n_windows}")
         store.confirm(version)
     taught = learnt and describe_answers(opened.state, learnt)
@@ -282,7 +284,7 @@ def unconfirmed(out: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | N
         is_lost = (
             told["after"] == short_mark(pointer)
             and int(told["version"]) > pointer.last
-            and os.path.abspath(told["state"]) == os.path.abspath(folder)
+            and os.path.abspath(told["state"]) == clean_text(os.path.abspath(folder))
         )
         return {"asked": int(told["asked"])} if is_lost else None
     except (OSError, LookupError, TypeError, ValueError):
@@ -365,7 +367,7 @@ def describe_window(
     told = describe_run(outcome, notes, seed=state.seed, device=device)
     told["settings"] |= {n: v for n, v in learner.items() if n.startswith(LEARNERS_OWN)}
     told["stream"] = {
-        "state": str(folder),
+        "state": clean_text(str(folder)),
         **{name: entry[name] for name in ("window", "version", "answer")},
         "asked": state.asked.n_asked if state.asked else 0,
         "new_classes": entry["new_classes"],
@@ -373,19 +375,36 @@ def describe_window(
     return told
 
 
-def write_queries(path: Path, state: StreamState) -> None:
+def queries_table(state: StreamState) -> bytes:
     """The questions as a table to write labels into: whole groups first, then items."""
     asked, entry = state.asked, state.history[-1]
     rows = [*group_questions(asked), *item_questions(asked, state.class_names)] if asked else []
     # A letter at its beginning: no spreadsheet takes the mark for a number.
-    about = [state.n_windows, f"v{entry['version']}-{entry['answer']}"]
+    mark = f"v{entry['version']}-{entry['answer']}" if "answer" in entry else ""
     table = io.StringIO(newline="")
-    cells = ([csv_cell(c) if isinstance(c, str) else c for c in row] for row in rows)
-    csv.writer(table).writerows([COLUMNS, *([*row, *about] for row in cells)])
+    csv.writer(table).writerow(COLUMNS)
+    for row in rows:
+        cells = [csv_cell(clean_text(cell)) if isinstance(cell, str) else cell for cell in row]
+        csv.writer(table).writerow([*cells, state.n_windows, mark])
     text = table.getvalue()
     # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
-    encoding = "utf-8" if text.isascii() else "utf-8-sig"
-    path.write_bytes(text.encode(encoding, errors="replace"))
+    return text.encode("utf-8" if text.isascii() else "utf-8-sig")
+
+
+def write_open_queries(folder: Path, out: Path, *, force: bool = False) -> int:
+    """Write the questions of the last window again, with the answers given so far.
+
+    Returns how many have no answer yet.
+    """
+    state = read_state(folder)
+    asked = open_questions(state)
+    if out.is_dir():
+        raise OutputError(f"{out} is a folder; give the name of a file, such as {out / QUERIES}")
+    if out.exists() and not force:
+        raise OutputError(f"{out} is there already; give another name, or --force to replace it")
+    with writing(out, "make room, or give another place"):
+        write_whole(out, queries_table(state))
+    return count_open(asked)
 
 
 def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
@@ -425,30 +444,30 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
     """Learn the labels in a file; None where it holds none."""
     device = resolve_device(device)
     with open_store(folder) as store:
-        state, said = store.read(device), read_answers(labels)
-        if not any(said.labels.values()):
+        state, given = store.read(device), read_answers(labels)
+        if not any(given.labels.values()):
             return None
-        check_about_last(said, state, read_pointer(folder), labels)
+        check_about_last(given, state, read_pointer(folder), labels)
         with noted() as notes:
-            learnt = take_answers(state, said.labels, device=device, seconds_of=Stopwatch())
+            learnt = take_answers(state, given.labels, device=device, seconds_of=Stopwatch())
         if learnt.state is not state:
             store.write(learnt.state, f"answers to window {state.n_windows}")
     told = describe_answers(state, learnt)
     return replace(told, notes=[*told.notes, *notes])
 
 
-def check_about_last(said: Said, state: StreamState, pointer: Pointer, path: Path) -> None:
+def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:
     """Refuse answers to another window than the last one; files made by hand need not tell.
 
     Numbers of windows are given again after an undo, so the mark of the answer counts, too.
     """
-    version, _, answer = said.mark.removeprefix("v").partition("-")
+    version, _, answer = given.mark.removeprefix("v").partition("-")
     last = state.history[-1].get("answer") if state.history else None
-    is_last = said.window in ("", str(state.n_windows))
-    if is_last and (not said.mark or answer == last):
+    is_last = given.window in ("", str(state.n_windows))
+    if is_last and (not given.mark or answer == last):
         return
-    window = f"window {said.window}" if said.window else "a window"
-    if said.window.isdigit() and int(said.window) < state.n_windows:
+    window = f"window {given.window}" if given.window else "a window"
+    if given.window.isdigit() and int(given.window) < state.n_windows:
         raise DataError(
             f"{path} answers {window}, but the last one is window {state.n_windows}, which closed "
             f"it; answer the {QUERIES} of the last window"

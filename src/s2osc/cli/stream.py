@@ -41,6 +41,7 @@ def add_stream(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     _add_init(actions)
     _add_window(actions)
+    _add_queries(actions)
     _add_answer(actions)
     _add_status(actions)
     _add_undo(actions)
@@ -107,6 +108,16 @@ def _add_window(actions: Any) -> None:
     add_decision(parser)
     add_device(parser)
     add_reading(parser)
+
+
+def _add_queries(actions: Any) -> None:
+    parser = actions.add_parser(
+        "queries", help="write the questions of the last window again, with the answers so far"
+    )
+    parser.set_defaults(command=queries)
+    _add_state(parser)
+    parser.add_argument("--out", type=Path, required=True, help="the table to write, as CSV")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
 
 
 def _add_answer(actions: Any) -> None:
@@ -235,6 +246,16 @@ def window(options: argparse.Namespace) -> None:
         items = "1 item" if n == 1 else f"{n:,} items"
         say(f"{items} to label: write classes into the column `label` of {labels}, then run")
         say(f"  s2osc stream answer --state {quoted(options.state)} --labels {quoted(labels)}")
+
+
+def queries(options: argparse.Namespace) -> None:
+    from s2osc.app.stream import write_open_queries
+
+    n_open = write_open_queries(options.state, options.out, force=options.force)
+    say = printer()
+    say(f"{n_open:,} questions are open: write classes into the column `label`, then run")
+    state, labels = quoted(options.state), quoted(options.out)
+    say(f"  s2osc stream answer --state {state} --labels {labels}")
 
 
 def answer(options: argparse.Namespace) -> None:

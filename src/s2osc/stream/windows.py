@@ -5,7 +5,7 @@ stop between any two.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from s2osc.stream.names import (
 from s2osc.stream.queries import Queries, check_asking, choose_queries
 from s2osc.stream.state import Asked, KnownClass, StreamState, Waiting, audit_classes
 from s2osc.stream.update import Account
+from s2osc.text import match_ids
 from s2osc.types import UNKNOWN, Answer, Labelled
 
 LEAST_LABELS = 2
@@ -119,6 +120,8 @@ def check_window(state: StreamState, window: np.ndarray, names: Sequence[str]) -
         found = "is empty" if not len(window) else "has one item"
         raise DataError(f"the window {found}; give at least two items, or wait for more")
     check_shape(state, window, "the window holds")
+    if "" in names:
+        raise DataError("an item of the window has no name; give each its own name")
     if len(set(names)) < len(names):
         double = Counter(names).most_common(1)[0][0]
         raise DataError(f"two items of the window are called {double!r}; give each its own name")
@@ -202,8 +205,8 @@ def take_answers(
     that of all its items which have none of their own.
     """
     asked, names = open_questions(state), names_in_use(state)
+    answers = match_answers(asked, answers)
     answers = {item: as_meant(label, names) for item, label in answers.items()}
-    check_items_asked(asked, answers)
     check_labels((x for x in answers.values() if x.strip()), names, state.former)
     given = resolve_answers(asked, answers)
     check_unchanged(asked, given)
@@ -287,15 +290,17 @@ def open_questions(state: StreamState) -> Asked:
     return state.asked
 
 
-def check_items_asked(asked: Asked, items: Iterable[str]) -> None:
-    """Refuse answers for what is neither an item nor a group of the last window's questions."""
-    there = {*asked.names, *map(group_word, asked.group_sizes())}
-    for name in items:
-        if name not in there:
+def match_answers(asked: Asked, answers: Mapping[str, str]) -> dict[str, str]:
+    """Answers by the items and groups they are about, also where a spreadsheet changed a name."""
+    there = [*asked.names, *map(group_word, asked.group_sizes())]
+    matched = match_ids(answers, there)
+    for name in answers:
+        if name not in matched:
             raise DataError(
                 f"item {name!r} was not asked about in the last window; "
                 "answer items of its queries.csv, or whole groups such as 'group 0'"
             )
+    return {matched[name]: label for name, label in answers.items()}
 
 
 def resolve_answers(asked: Asked, answers: Mapping[str, str]) -> dict[int, str]:
