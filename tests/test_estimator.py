@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save as save_arrays
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
@@ -19,9 +20,9 @@ from sklearn.utils.estimator_checks import (
 )
 
 from s2osc import S2OSC, UNKNOWN
-from s2osc.errors import DataError, SettingsError
+from s2osc.errors import DataError, ModelError, SettingsError
 from s2osc.pipeline.audit import decision
-from s2osc.pipeline.storage import load_model
+from s2osc.pipeline.storage import load_model, save_model
 
 SMALL = {
     "teacher.network.hidden": (32, 16),
@@ -317,6 +318,74 @@ def test_a_model_without_a_student_is_saved_too(tmp_path):
     np.testing.assert_array_equal(model.predict(X.astype(np.float32)).labels, estimator.predict(X))
 
 
+def as_words(y):
+    return np.array(["" if label == -1 else f"class {label}" for label in y])
+
+
+@pytest.mark.parametrize("kind", ["ints", "floats", "words"])
+def test_a_loaded_estimator_answers_as_the_saved_one(kind, tmp_path):
+    X, y, _ = blobs()
+    y = {"ints": y, "floats": y.astype(float), "words": as_words(y)}[kind]
+    saved = small().fit(X, y)
+    saved.save(tmp_path / "model")
+    loaded = S2OSC.load(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(X), saved.predict(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), saved.predict_proba(X))
+    np.testing.assert_array_equal(loaded.unknown_score(X), saved.unknown_score(X))
+    for name in ("classes_", "known_classes_", "transduction_", "groups_"):
+        ours, theirs = getattr(loaded, name), getattr(saved, name)
+        np.testing.assert_array_equal(ours, theirs, name)
+        assert ours.dtype == theirs.dtype, name
+    assert loaded.audit_ == saved.audit_
+    with pytest.raises(ValueError, match="features"):
+        loaded.predict(X[:, :2])
+
+
+def test_an_estimator_without_a_pool_is_loaded_as_it_was(tmp_path):
+    X, y, _ = blobs()
+    saved = small().fit(X[:N_LABELLED], y[:N_LABELLED])
+    saved.save(tmp_path / "model")
+    loaded = S2OSC.load(tmp_path / "model", device="cpu")
+    assert loaded.classes_.tolist() == saved.classes_.tolist() == [0, 1, 2]
+    assert loaded.audit_ is None
+    np.testing.assert_array_equal(loaded.predict_proba(X), saved.predict_proba(X))
+
+
+def test_a_model_of_the_command_line_is_loaded_with_its_classes_as_text(fitted, tmp_path):
+    X, _, _ = blobs()
+    save_model(tmp_path / "model", fitted.model_, ("a", "b", "c"))
+    loaded = S2OSC.load(tmp_path / "model", device="cpu")
+    assert loaded.classes_.tolist() == ["a", "b", "c", "unknown"]
+    words = {0: "a", 1: "b", 2: "c", -1: "unknown"}
+    assert loaded.predict(X).tolist() == [words[label] for label in fitted.predict(X).tolist()]
+
+
+def test_a_model_with_a_backbone_is_refused_in_one_line(fitted, tmp_path):
+    backbone = {"name": "efficientnet", "side": 96, "version": "1", "n_views": 1}
+    save_model(tmp_path / "model", fitted.model_, ("a", "b", "c"), backbone)
+    with pytest.raises(ModelError, match="saved with the backbone efficientnet, and S2OSC takes"):
+        S2OSC.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("fit.json", b"{"),
+        ("fit.json", b"{}"),
+        ("fit.json", b'{"classes": [5, 6, 7], "dtype": "int64", "has_pool": true}'),
+        ("fit.json", b'{"classes": [0, 1, 2], "dtype": "object", "has_pool": true, "audit": null}'),
+        ("rows.safetensors", b"rows"),
+        ("rows.safetensors", save_arrays({"labels": np.array([-3]), "groups": np.array([0])})),
+        ("rows.safetensors", save_arrays({"labels": np.array([9]), "groups": np.array([0])})),
+    ],
+)
+def test_a_damaged_folder_is_refused_in_one_line(fitted, tmp_path, file, content):
+    fitted.save(tmp_path / "model")
+    (tmp_path / "model" / file).write_bytes(content)
+    with pytest.raises(ModelError, match=f"{file} cannot be read"):
+        S2OSC.load(tmp_path / "model")
+
+
 # What the seeds are good for
 
 
@@ -333,6 +402,14 @@ def test_the_audit_tells_how_far_to_trust_the_answer(fitted):
     assert audit["false_alarm"]["low"] <= audit["false_alarm"]["estimate"] <= 0.05
     assert "of this pool is of no known class" in audit["sentence"]
     assert audit["groups"]["number"] == 1
+    assert audit["cautions"] == []
+
+
+def test_the_audit_carries_its_cautions():
+    X, y, _ = blobs()
+    (caution,) = small(false_alarm=0.001).fit(X, y).audit_["cautions"]
+    assert caution["code"] == "few_seeds"
+    assert caution["text"].startswith("60 seeds can promise a false-alarm rate of 1.7% at best")
 
 
 @pytest.mark.parametrize("preset", ["plain", "paper"])

@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s2osc.errors import DataError, SettingsError
+from s2osc.errors import DataError, ModelError, SettingsError
+from s2osc.files import as_json, guarded, read_json, read_whole, write_whole
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import build_method, choose_preset
-from s2osc.pipeline.storage import save_model
+from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import shown
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
@@ -25,6 +28,10 @@ POOL = -1
 POOL_TEXT, UNKNOWN_TEXT, UNSURE_TEXT = "", "unknown", "unsure"
 """The same among string labels: a row of the pool is empty, an unknown item is called so."""
 AUTO = "auto"
+FIT, ROWS = "fit.json", "rows.safetensors"
+"""What ``save`` writes beside the model: classes and audit; labels and groups of the rows of X."""
+LARGEST_ROWS = 2**33
+COPY_AGAIN = "copy the model folder again, or fit and save anew"
 MISSING = ("None", "nan", "<NA>")
 """How None, NaN and the NA of data frames print: they are empty, too."""
 
@@ -82,7 +89,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     known_classes_ : the known classes, sorted.
     transduction_ : (n,) label of every row of ``X``, ``-1`` (or "unknown") where it is unknown.
     audit_ : what the seeds say about the answer, as in ``summary.json``: a sentence, rates with
-        their intervals, the operating curve. None without seeds, or without a pool.
+        their intervals, the operating curve, cautions. None without seeds, or without a pool.
     groups_ : (n,) group of every unknown row from 0, -1 elsewhere.
     model_ : the fitted model.
 
@@ -161,10 +168,9 @@ class S2OSC(ClassifierMixin, BaseEstimator):
                     self.audit_ = tell(audit)
             else:
                 self.model_ = method.fit_known_only(known, seed=seed, device=device)
-        self.classes_ = self.known_classes_
+        self._name_answers(has_pool=bool(in_pool.any()))
         self.transduction_ = y.copy()
         if in_pool.any():
-            self.classes_ = np.unique(np.append(self.known_classes_, [self._marks()[UNKNOWN]]))
             self.transduction_ = self.transduction_.astype(self.classes_.dtype)
             self.transduction_[in_pool] = self._names(solution.answer.labels)
         return self
@@ -195,9 +201,65 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         return self.model_.predict(inputs).unknown_score
 
     def save(self, folder: str | Path) -> None:
-        """Write the model as a folder that ``s2osc predict --model`` reads."""
+        """Write the model as a folder that ``load`` and ``s2osc predict --model`` read."""
         check_is_fitted(self)
-        save_model(Path(folder), self.model_, self._class_names())
+        folder = Path(folder)
+        save_model(folder, self.model_, self._class_names())
+        classes = self.known_classes_
+        fit = {
+            "classes": classes.tolist(),
+            "dtype": "str" if classes.dtype.kind in "UO" else classes.dtype.name,
+            "has_pool": len(self.classes_) > len(classes),
+            "audit": self.audit_,
+        }
+        marks = {mark: label for label, mark in self._marks().items()}
+        place = {name: row for row, name in enumerate(classes.tolist())} | marks
+        labels = np.array([place[name] for name in self.transduction_.tolist()], np.int64)
+        rows = {"labels": labels, "groups": self.groups_.astype(np.int64)}
+        write_whole(folder / FIT, as_json(fit))
+        write_whole(folder / ROWS, save_arrays(rows))
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
+        """The estimator that ``save`` wrote, fitted; its parameters are the defaults.
+
+        A folder ``model`` that ``s2osc classify`` wrote holds the model alone: classes are text,
+        and ``transduction_``, ``groups_`` and ``audit_`` are missing. Nothing in it is ever run.
+        """
+        folder = Path(folder)
+        saved = load_model(folder, resolve_device(device))
+        if saved.backbone:
+            raise ModelError(
+                f"{folder} was saved with the backbone {saved.backbone['name']}, and S2OSC takes "
+                "items as they are; use `s2osc predict --model`"
+            )
+        estimator = cls(device=device)
+        estimator.model_ = saved.model
+        estimator.input_shape_ = saved.model.teacher.network.input_shape
+        estimator.n_features_in_ = estimator.input_shape_[0]
+        estimator.known_classes_ = np.array(saved.classes)
+        has_pool = isinstance(saved.model, OpenSetModel)
+        if (folder / FIT).exists():
+            fit = read_json(folder / FIT, COPY_AGAIN, ModelError)
+            with guarded(folder / FIT, COPY_AGAIN, ModelError):
+                estimator.known_classes_ = _read_classes(fit, saved.classes)
+                has_pool, estimator.audit_ = bool(fit["has_pool"]), fit["audit"]
+        estimator._name_answers(has_pool=has_pool)
+        if (folder / ROWS).exists():
+            content = read_whole(folder / ROWS, largest=LARGEST_ROWS, error=ModelError)
+            with guarded(folder / ROWS, COPY_AGAIN, ModelError):
+                rows = load_arrays(content)
+                labels, estimator.groups_ = rows["labels"], rows["groups"]
+                if labels.min() < UNSURE or len(labels) != len(estimator.groups_):
+                    raise ValueError("its labels and groups do not fit together")
+                estimator.transduction_ = estimator._names(labels)
+        return estimator
+
+    def _name_answers(self, *, has_pool: bool) -> None:
+        """Set ``classes_``: the known classes and, where there was a pool, the unknown mark."""
+        self.classes_ = self.known_classes_
+        if has_pool:
+            self.classes_ = np.unique(np.append(self.known_classes_, [self._marks()[UNKNOWN]]))
 
     def _changes(self) -> dict[str, Any]:
         named = {
@@ -252,6 +314,15 @@ class S2OSC(ClassifierMixin, BaseEstimator):
             if (labels == label).any():
                 names[labels == label] = mark
         return names
+
+
+def _read_classes(fit: Mapping[str, Any], names: tuple[str, ...]) -> np.ndarray:
+    """The known classes of a saved fit, of the type they had."""
+    dtype = np.dtype(fit["dtype"])
+    classes = np.array(fit["classes"], dtype)
+    if dtype.kind not in "biufU" or tuple(map(str, classes)) != names:
+        raise ValueError("its classes are not those of the model")
+    return classes
 
 
 def _as_inputs(X: np.ndarray) -> np.ndarray:
