@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.arrays import chunks, in_chunks, principal_components, unit_rows
+from s2osc.arrays import chunks, in_chunks, leading_components, unit_rows
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 4, 5, 9])
@@ -35,7 +35,7 @@ def test_unit_rows_keep_their_direction_and_zeros_stay_zeros():
 
 def test_principal_components_keep_distances_and_lead_with_the_widest():
     rows = np.random.default_rng(0).normal(size=(60, 3)) * [1, 10, 3] + 7
-    components = principal_components(rows, 30)
+    components = leading_components(rows, 30)
     assert components.shape == (60, 3)
     np.testing.assert_allclose(
         np.linalg.norm(components[0] - components[1:], axis=1),
@@ -47,9 +47,9 @@ def test_principal_components_keep_distances_and_lead_with_the_widest():
 
 @pytest.mark.parametrize("rows", [np.zeros((0, 4)), np.ones((1, 4)), np.ones((9, 4))], ids=len)
 def test_rows_that_do_not_differ_have_components_of_zero(rows):
-    np.testing.assert_array_equal(principal_components(rows, 30), np.zeros((len(rows), 2)))
+    np.testing.assert_array_equal(leading_components(rows, 30), np.zeros((len(rows), 2)))
 
 
 def test_one_feature_makes_two_components_of_which_one_is_zero():
-    components = principal_components(np.arange(5.0)[:, None], 30)
+    components = leading_components(np.arange(5.0)[:, None], 30)
     np.testing.assert_allclose(np.abs(components), [[2, 0], [1, 0], [0, 0], [1, 0], [2, 0]])

@@ -45,7 +45,18 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def principal_components(rows: np.ndarray, most: int) -> np.ndarray:
+def squared_distances(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(n, m) float64, so that results do not depend on the batch.
+
+    >>> squared_distances(np.zeros((1, 2)), np.array([[0.0, 0.0], [3.0, 4.0]])).tolist()
+    [[0.0, 25.0]]
+    """
+    rows, centres = rows.astype(np.float64), centres.astype(np.float64)
+    squares = (rows**2).sum(1, keepdims=True) + (centres**2).sum(1) - 2 * rows @ centres.T
+    return np.maximum(squares, 0)
+
+
+def leading_components(rows: np.ndarray, most: int) -> np.ndarray:
     """(n, k) float64: the leading components, from 2 to ``most``; zeros where no row differs."""
     rows = rows.astype(np.float64)
     if len(rows) < 2 or not np.ptp(rows, axis=0).any():

@@ -12,12 +12,12 @@ from s2osc.baselines.cfo import (
     SearchSettings,
     find_counterfactuals,
     open_loss,
-    search,
+    search_codes,
     search_step,
     sigmoid_loss,
     with_open,
 )
-from s2osc.baselines.recipe import Recipe, hold_out, threshold_at
+from s2osc.baselines.shared import TeacherRecipe, hold_out, threshold_at
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.metrics import auroc
 from s2osc.nets.augmentation.augment import AugmentSettings
@@ -35,7 +35,7 @@ TINY_GAN = GanSettings(
     width=8, hidden=32, n_groups=4, group_size=8, epochs=1, min_steps=60, batch_size=32
 )
 TINY = CFO(
-    recipe=Recipe(
+    recipe=TeacherRecipe(
         replace(PLAIN.teacher, network=TINY_WIDE, training=TINY_TRAINING),
         AugmentSettings(flip=False),  # mirrored, an image of one class is one of another
     ),
@@ -93,7 +93,7 @@ def untrained():
 def test_the_search_ends_on_the_spheres_and_nearer_to_the_open_class(untrained):
     coder, network = untrained
     start = coder.noise(20, torch.Generator().manual_seed(0))
-    found = search(start, coder, network, SearchSettings(n_steps=10))
+    found = search_codes(start, coder, network, SearchSettings(n_steps=10))
     np.testing.assert_allclose(found.reshape(20, 4, 8).norm(dim=2), 1, atol=1e-6)
 
     def loss(codes):
@@ -106,7 +106,7 @@ def test_the_dearer_the_distance_the_nearer_the_counterfactual(untrained):
     coder, network = untrained
     start = coder.noise(20, torch.Generator().manual_seed(0))
     free, bound = (
-        (search(start, coder, network, SearchSettings(distance_weight=w)) - start).norm(dim=1)
+        (search_codes(start, coder, network, SearchSettings(distance_weight=w)) - start).norm(dim=1)
         for w in (0.0, 2.0)
     )
     assert (bound < free).all()

@@ -13,14 +13,14 @@ from s2osc.baselines.cpe import (
     assign,
     class_radius,
     distance_cross_entropy,
-    extend,
+    extend_prototypes,
     no_prototypes,
     pairwise_loss,
     prune,
     settle,
-    squared_distances,
+    squares_to,
 )
-from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out
+from s2osc.baselines.shared import IMAGES, VECTORS, hold_out
 from s2osc.errors import SettingsError
 from s2osc.metrics import auroc
 from s2osc.nets.augmentation.augment import AugmentSettings
@@ -39,13 +39,13 @@ TWO = Prototypes(
 
 
 def test_dce_is_small_for_the_prototype_an_item_lies_on_and_large_for_another():
-    squares = squared_distances(torch.zeros(2, 2), TWO.vectors)
+    squares = squares_to(torch.zeros(2, 2), TWO.vectors)
     dce = distance_cross_entropy(squares, torch.tensor([0, 1]))
     assert dce.tolist() == pytest.approx([0.006715, 5.006715], abs=1e-6)
 
 
 def test_dce_of_items_far_from_everything_is_finite():
-    squares = squared_distances(torch.full((1, 2), 1e3), TWO.vectors)
+    squares = squares_to(torch.full((1, 2), 1e3), TWO.vectors)
     assert torch.isfinite(distance_cross_entropy(squares, torch.tensor([0]))).all()
 
 
@@ -231,7 +231,7 @@ def test_settings_that_make_no_sense_are_refused(setting):
 def test_a_model_that_learns_on_knows_the_new_class_and_the_old_ones():
     old = KNOWN.labels < 2
     model = OWN.fit(Labelled(KNOWN.inputs[old], KNOWN.labels[old]), POOL, seed=0)
-    extended = extend(model, KNOWN, OWN, seed=1)
+    extended = extend_prototypes(model, KNOWN, OWN, seed=1)
     is_known = TRUTH != UNKNOWN
     said = extended.predict(POOL[is_known]).nearest
     assert np.mean(said == TRUTH[is_known]) > 0.9
@@ -245,7 +245,9 @@ def test_learning_on_starts_from_the_network_and_leaves_it_as_it_was():
     score = model.predict(POOL).unknown_score
     teacher = RECIPE.teacher
     still = replace(teacher, training=replace(teacher.training, learning_rate=1e-9))
-    extended = extend(model, KNOWN, replace(OWN, recipe=replace(RECIPE, teacher=still)), seed=0)
+    extended = extend_prototypes(
+        model, KNOWN, replace(OWN, recipe=replace(RECIPE, teacher=still)), seed=0
+    )
     for name, tensor in extended.network.named_parameters():
         torch.testing.assert_close(tensor.detach(), before[name], atol=1e-4, rtol=1e-4)
     for name, tensor in model.network.state_dict().items():
@@ -258,7 +260,9 @@ def test_a_wider_head_has_the_old_outputs_first():
     model = OWN.fit(Labelled(KNOWN.inputs[old], KNOWN.labels[old]), POOL, seed=0)
     teacher = RECIPE.teacher
     still = replace(teacher, training=replace(teacher.training, learning_rate=1e-9))
-    wider = extend(model, KNOWN, replace(OWN, recipe=replace(RECIPE, teacher=still)), seed=1)
+    wider = extend_prototypes(
+        model, KNOWN, replace(OWN, recipe=replace(RECIPE, teacher=still)), seed=1
+    )
     assert wider.network.head.out_features == 3
     torch.testing.assert_close(
         wider.network.head.weight[:2].detach(), model.network.head.weight.detach()
@@ -267,7 +271,7 @@ def test_a_wider_head_has_the_old_outputs_first():
 
 def test_the_threshold_of_held_out_items_follows_the_model():
     model = RECALL.fit(KNOWN, POOL, seed=0)
-    extended = extend(model, KNOWN, RECALL, seed=1)
+    extended = extend_prototypes(model, KNOWN, RECALL, seed=1)
     held_out = hold_out(KNOWN, RECIPE.held_out, seed=1).held_out
     scores = extended.predict(held_out.inputs).unknown_score
     assert np.mean(scores <= extended.threshold) >= RECALL.known_recall

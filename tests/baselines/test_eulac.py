@@ -11,14 +11,15 @@ from s2osc.baselines.eulac import (
     EULAC,
     LOSSES,
     Risk,
-    decide,
+    best_bin_estimate,
     estimate_known_share,
     estimate_risk,
     one_vs_rest,
     pairs,
     penalise,
+    predict_from_logits,
 )
-from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out, threshold_at
+from s2osc.baselines.shared import IMAGES, VECTORS, hold_out, threshold_at
 from s2osc.errors import DataError, SettingsError
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
@@ -126,20 +127,20 @@ def test_each_step_has_labelled_and_pool_rows():
 
 def test_the_largest_output_is_the_label_and_its_probability_the_confidence():
     logits = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0]])
-    predictions = decide(logits, 0.0, "softmax")
+    predictions = predict_from_logits(logits, 0.0, "softmax")
     assert predictions.labels.tolist() == [0, UNKNOWN]
     assert predictions.unknown_score.tolist() == [-1, 2]
     e = np.exp(logits)
     expected = [e[0, 0] / e[0].sum(), e[1, 2] / e[1].sum()]
     np.testing.assert_allclose(predictions.confidence, expected)
-    one = decide(logits, 0.0, "one-vs-rest").confidence
+    one = predict_from_logits(logits, 0.0, "one-vs-rest").confidence
     np.testing.assert_allclose(one, 1 / (1 + np.exp([-2.0, -3.0])))
 
 
 def test_a_threshold_moves_where_unknown_begins():
     logits = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0]])
-    assert decide(logits, -1.5, "softmax").labels.tolist() == [UNKNOWN, UNKNOWN]
-    assert decide(logits, 2.5, "softmax").labels.tolist() == [0, 1]
+    assert predict_from_logits(logits, -1.5, "softmax").labels.tolist() == [UNKNOWN, UNKNOWN]
+    assert predict_from_logits(logits, 2.5, "softmax").labels.tolist() == [0, 1]
 
 
 def test_the_recall_rule_takes_its_threshold_from_held_out_items():
@@ -181,3 +182,55 @@ def test_stacked_views_are_recognised():
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(SettingsError, match=f"EULAC.{next(iter(settings))} is "):
         EULAC(**settings)
+
+
+# Best bin estimation
+
+
+POSITIVES = np.linspace(0.8, 1, 1_002)[1:-1]
+
+
+def test_a_pool_with_sixty_percent_positives_is_told():
+    pool = np.concatenate([np.linspace(0.8, 1, 602)[1:-1], np.zeros(400)])
+    assert best_bin_estimate(POSITIVES, pool) == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_pool_like_the_positives_is_all_positive():
+    assert best_bin_estimate(POSITIVES, POSITIVES) == 1
+
+
+@pytest.mark.parametrize("pool", [np.zeros(500), np.linspace(0, 0.7, 500)], ids=["one", "many"])
+def test_a_pool_below_all_positives_holds_none(pool):
+    assert best_bin_estimate(POSITIVES, pool) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_pool_above_all_positives_is_not_more_than_all_positive():
+    assert best_bin_estimate(POSITIVES, POSITIVES + 1) == 1
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_overlapping_scores_give_about_the_share(share):
+    random = np.random.default_rng(0)
+    positives, n_known = random.normal(3, 1, 3_000), int(share * 4_000)
+    pool = np.concatenate([random.normal(3, 1, n_known), random.normal(0, 1, 4_000 - n_known)])
+    assert best_bin_estimate(positives, pool) == pytest.approx(share, abs=0.05)
+
+
+def test_the_scale_of_the_scores_does_not_matter():
+    random = np.random.default_rng(0)
+    positives, pool = random.normal(2, 1, 500), random.normal(0, 2, 500)
+    share = best_bin_estimate(positives, pool)
+    assert best_bin_estimate(np.exp(positives), np.exp(pool)) == pytest.approx(share)
+
+
+def test_bins_of_few_positives_are_not_trusted():
+    # Above 0.95 there are 2 of 200 positives and no pool item at all, which is luck.
+    positives = np.concatenate([np.full(198, 0.9), np.full(2, 0.99)])
+    pool = np.concatenate([np.full(100, 0.9), np.full(100, 0.1)])
+    assert best_bin_estimate(positives, pool) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("n_p", "n_u"), [(0, 5), (5, 0)])
+def test_no_scores_are_refused(n_p, n_u):
+    with pytest.raises(DataError, match=f"{n_p} positive and {n_u} unlabelled"):
+        best_bin_estimate(np.ones(n_p), np.ones(n_u))

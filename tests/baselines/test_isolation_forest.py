@@ -7,8 +7,13 @@ import pytest
 from sklearn import ensemble
 
 from s2osc.baselines.isolation_forest import IsolationForest
-from s2osc.baselines.principal import find_principal, learn_names
-from s2osc.baselines.recipe import VECTORS, decide, hold_out
+from s2osc.baselines.shared import (
+    VECTORS,
+    fit_components,
+    fit_regression,
+    hold_out,
+    predict_by_threshold,
+)
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
@@ -113,7 +118,7 @@ def test_stacked_views_are_seen_as_their_mean():
 
 def test_f_names_the_items_where_the_forest_stands_on_it():
     forest = fitted(METHODS["f"])
-    predictions, p = forest.predict(POOL), forest.eyes.teacher.probabilities(POOL)
+    predictions, p = forest.predict(POOL), forest.space.teacher.probabilities(POOL)
     named = predictions.labels != UNKNOWN
     np.testing.assert_array_equal(predictions.labels[named], p.argmax(1)[named])
     np.testing.assert_allclose(predictions.confidence[named], p.max(1)[named], atol=1e-6)
@@ -122,37 +127,39 @@ def test_f_names_the_items_where_the_forest_stands_on_it():
 
 def test_an_unknown_item_is_believed_by_the_known_items_it_outdoes():
     scores, p = np.array([-1.0, 0.5, 9.0]), np.array([[0.6, 0.4], [0.2, 0.8], [0.9, 0.1]])
-    predictions = decide(scores, p, 0.4, np.array([0.0, 1.0, 0.0, 0.0]))
+    predictions = predict_by_threshold(scores, p, 0.4, np.array([0.0, 1.0, 0.0, 0.0]))
     assert predictions.labels.tolist() == [0, UNKNOWN, UNKNOWN]
     assert predictions.confidence.tolist() == [0.6, 3 / 5, 4 / 5]
 
 
 def test_a_score_at_the_threshold_is_known():
-    assert decide(np.array([2.0]), np.array([[1.0]]), 2.0, np.zeros(3)).labels.tolist() == [0]
+    assert predict_by_threshold(
+        np.array([2.0]), np.array([[1.0]]), 2.0, np.zeros(3)
+    ).labels.tolist() == [0]
 
 
 def test_principal_components_are_those_of_largest_variance():
     rows = np.random.default_rng(0).normal(size=(400, 3)) * [1, 10, 3] + 7
-    principal = find_principal(rows, 2, whiten=False, seed=0)
+    principal = fit_components(rows, 2, whiten=False, seed=0)
     np.testing.assert_allclose(np.abs(principal.axes), [[0, 0], [1, 0], [0, 1]], atol=0.05)
     np.testing.assert_allclose(principal(rows).mean(0), 0, atol=1e-5)
-    white = find_principal(rows, 3, whiten=True, seed=0)(rows)
+    white = fit_components(rows, 3, whiten=True, seed=0)(rows)
     np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=1e-5)
 
 
 def test_directions_without_variance_are_no_components():
     rows = np.random.default_rng(0).normal(size=(50, 2)) @ np.ones((2, 5))
-    assert find_principal(rows, 5, whiten=True, seed=0).n_components == 1
+    assert fit_components(rows, 5, whiten=True, seed=0).n_components == 1
 
 
 def test_items_that_are_all_the_same_are_refused():
     with pytest.raises(DataError, match="all 4 labelled items are the same"):
-        find_principal(np.ones((4, 3)), 2, whiten=False, seed=0)
+        fit_components(np.ones((4, 3)), 2, whiten=False, seed=0)
 
 
 def test_names_need_two_classes():
     with pytest.raises(DataError, match="one class"):
-        learn_names(np.zeros((4, 3)), np.zeros(4, int))
+        fit_regression(np.zeros((4, 3)), np.zeros(4, int))
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from s2osc.baselines.lacu_svm import (
     Problem,
     Terms,
     balance_bounds,
-    decide,
     hinge,
     minimise,
     plain_svm,
+    predict_from_values,
     push_of,
     tighten,
     with_one,
 )
-from s2osc.baselines.recipe import VECTORS
+from s2osc.baselines.shared import VECTORS
 from s2osc.errors import DataError, SettingsError
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
@@ -216,10 +216,10 @@ def test_the_balance_of_very_many_classes_can_be_kept():
 def test_the_plain_svm_ranks_what_f_accepts():
     f = np.array([[0.9, 0.2, -1.0], [0.5, -0.1, -1.0], [-0.1, -0.2, -0.3]])
     f0 = np.array([[0.3, 0.8, 2.0], [-0.2, 3.0, 3.0], [1.0, 1.0, 1.0]])
-    predictions = decide(f, f0, 0.0)
+    predictions = predict_from_values(f, f0, 0.0)
     assert predictions.labels.tolist() == [1, UNKNOWN, UNKNOWN]
     np.testing.assert_allclose(predictions.unknown_score, [-0.8, 0.1, 0.1])
-    assert decide(f, f0, 0.2).labels.tolist() == [1, 1, 0]
+    assert predict_from_values(f, f0, 0.2).labels.tolist() == [1, 1, 0]
 
 
 def test_the_pool_cost_makes_the_pool_weigh_as_much_as_the_labelled_items():

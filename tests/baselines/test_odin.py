@@ -13,11 +13,11 @@ from s2osc.baselines.odin import (
     choose_eps,
     choose_temperature,
     confidence,
-    doubt,
     perturb,
     perturbed_logits,
+    unknownness,
 )
-from s2osc.baselines.recipe import IMAGES, VECTORS, hold_out
+from s2osc.baselines.shared import IMAGES, VECTORS, hold_out
 from s2osc.errors import SettingsError
 from s2osc.metrics import auroc
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor
@@ -47,21 +47,22 @@ def test_at_a_high_temperature_confidence_tells_the_gap_to_the_mean_logit():
     logits = np.array([[3.0, 1.0, 0.0]])
     assert confidence(logits, 1000)[0] == pytest.approx(0.333889, abs=5e-7)
     assert confidence(logits, 1000)[0] == pytest.approx((1 + (3 - 4 / 3) / 1000) / 3, abs=1e-6)
-    assert doubt(logits, 1000)[0] == pytest.approx(-(3 - 4 / 3), abs=2e-3)
+    assert unknownness(logits, 1000)[0] == pytest.approx(-(3 - 4 / 3), abs=2e-3)
 
 
 def test_the_score_orders_items_as_confidence_does():
     logits = np.random.default_rng(0).normal(size=(200, 5))
     for temperature in (1, 10, 1000):
         np.testing.assert_array_equal(
-            np.argsort(doubt(logits, temperature)), np.argsort(-confidence(logits, temperature))
+            np.argsort(unknownness(logits, temperature)),
+            np.argsort(-confidence(logits, temperature)),
         )
 
 
 def test_the_score_keeps_an_order_that_single_precision_would_lose_in_confidence():
     logits = np.column_stack([np.linspace(5, 5.01, 1_000), np.zeros(1_000)])
     assert len(np.unique(confidence(logits, 1000).astype(np.float32))) < 100
-    assert len(np.unique(doubt(logits, 1000).astype(np.float32))) == 1_000
+    assert len(np.unique(unknownness(logits, 1000).astype(np.float32))) == 1_000
 
 
 def test_without_step_and_at_temperature_one_it_is_the_largest_probability():

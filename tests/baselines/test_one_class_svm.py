@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from s2osc.baselines.one_class_svm import OneClassSVM, fit_region, spread, take_at_most
-from s2osc.baselines.recipe import VECTORS, hold_out
+from s2osc.baselines.shared import VECTORS, hold_out
 from s2osc.errors import SettingsError
 from s2osc.metrics import auroc
 from s2osc.testing import KNOWN, POOL, fitted
@@ -80,7 +80,7 @@ def test_components_are_whitened_where_that_is_asked_for():
 def test_one_machine_for_all_leaves_the_names_to_a_classifier():
     regions = fitted(METHODS["overall"])
     assert len(regions.machines) == 1
-    assert regions.namer.n_classes == 3
+    assert regions.regression.n_classes == 3
 
 
 def test_no_more_items_of_a_class_are_taken_than_allowed():

@@ -8,9 +8,9 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import weibull_min
 
 from s2osc.baselines.openmax import (
+    ClassTails,
     OpenMax,
-    OwnRule,
-    Tails,
+    PublishedRule,
     Weibull,
     distances,
     fit_tails,
@@ -18,14 +18,14 @@ from s2osc.baselines.openmax import (
     revise,
     unknown_log_odds,
 )
-from s2osc.baselines.recipe import Recipe
+from s2osc.baselines.shared import TeacherRecipe
 from s2osc.errors import SettingsError
 from s2osc.testing import KNOWN, POOL, fitted
 from s2osc.types import UNKNOWN
 from samples import TINY
 
 TEACHER = replace(TINY.teacher, network=replace(TINY.teacher.network, hidden=(32,)))
-OWN = OpenMax(rule="own", recipe=Recipe(TEACHER, held_out=0.3))
+OWN = OpenMax(rule="own", recipe=TeacherRecipe(TEACHER, held_out=0.3))
 LOGITS = np.array([[3.0, 1.0, 2.0], [0.5, -1.0, 4.0]])
 
 
@@ -100,7 +100,7 @@ def test_the_tail_is_the_largest_distances_and_at_most_a_tenth_of_a_class():
 
 
 def test_items_are_extreme_only_from_the_tail_on():
-    tails = Tails(np.array([[10.0, 0.0]]), np.array([5.0]), (Weibull(3.0, 2.0),), "euclidean")
+    tails = ClassTails(np.array([[10.0, 0.0]]), np.array([5.0]), (Weibull(3.0, 2.0),), "euclidean")
     extremeness = tails(np.array([[10.0, 0.0], [14.0, 0.0], [16.0, 0.0], [30.0, 0.0]]))[:, 0]
     np.testing.assert_allclose(extremeness, [0, 0, 1 - np.exp(-1), 1], atol=1e-12)
 
@@ -129,7 +129,7 @@ def test_its_own_rule_wants_a_probable_class():
 
 def test_its_own_rule_calls_an_item_unknown_where_that_is_most_probable():
     recogniser = replace(OWN, least_probability=0.0).fit(KNOWN, POOL, seed=0)
-    assert isinstance(recogniser, OwnRule)
+    assert isinstance(recogniser, PublishedRule)
     predictions = recogniser.predict(POOL)
     surely = predictions.unknown_score > 0  # P_unknown over one half
     assert surely.any()

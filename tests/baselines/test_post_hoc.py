@@ -13,10 +13,9 @@ from s2osc.baselines.energy import Energy, energy
 from s2osc.baselines.knn import KNN
 from s2osc.baselines.mahalanobis import Mahalanobis
 from s2osc.baselines.max_logit import MaxLogit, negative_max
-from s2osc.baselines.msp import MSP, doubt
+from s2osc.baselines.msp import MSP, one_minus_max
 from s2osc.baselines.openmax import OpenMax
-from s2osc.baselines.post_hoc import share_below
-from s2osc.baselines.recipe import Recipe, train_closed
+from s2osc.baselines.shared import TeacherRecipe, share_below, train_closed
 from s2osc.baselines.vim import ViM
 from s2osc.errors import SettingsError
 from s2osc.metrics import auroc
@@ -27,7 +26,7 @@ from s2osc.types import UNKNOWN, Labelled
 from samples import TINY, make_blobs, make_images, open_set
 
 # On fewer held-out items the threshold is a matter of luck.
-RECIPE = Recipe(
+RECIPE = TeacherRecipe(
     replace(TINY.teacher, network=replace(TINY.teacher.network, hidden=(32,))), held_out=0.3
 )
 METHODS = [
@@ -141,21 +140,21 @@ def test_a_recall_that_is_no_share_is_refused(method, known_recall):
 @given(LOGITS)
 def test_doubt_is_one_minus_the_largest_probability(logits):
     expected = 1 - softmax(logits.astype(np.float64), axis=1).max(1)
-    np.testing.assert_allclose(doubt(logits), expected, atol=1e-12)
+    np.testing.assert_allclose(one_minus_max(logits), expected, atol=1e-12)
 
 
 def test_items_f_is_sure_of_are_not_tied():
-    surer, sure = doubt(np.array([[60.0, 0.0], [50.0, 0.0]], np.float32))
+    surer, sure = one_minus_max(np.array([[60.0, 0.0], [50.0, 0.0]], np.float32))
     assert 0 < surer < sure
 
 
 def test_doubt_of_equal_logits_is_that_of_a_guess():
-    np.testing.assert_allclose(doubt(np.zeros((1, 4))), [0.75])
+    np.testing.assert_allclose(one_minus_max(np.zeros((1, 4))), [0.75])
 
 
 def test_the_largest_logit_and_the_largest_probability_order_items_differently():
     logits = np.array([[10.0, 9.0], [5.0, 0.0]])
-    assert np.diff(negative_max(logits)) > 0 > np.diff(doubt(logits))
+    assert np.diff(negative_max(logits)) > 0 > np.diff(one_minus_max(logits))
 
 
 @given(LOGITS, st.floats(0.5, 20))

@@ -4,10 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from s2osc.arrays import unit_rows
-from s2osc.baselines.recipe import VECTORS, hold_out
-from s2osc.baselines.senc_mas import SENCMaS, Sketch, extend, similarity
+from s2osc.baselines.senc_mas import (
+    SENCMaS,
+    Sketch,
+    extend_sketches,
+    merge,
+    shrink_rows,
+    similarity,
+    sketch,
+)
+from s2osc.baselines.shared import VECTORS, hold_out
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
@@ -64,7 +74,7 @@ def test_the_number_of_items_behind_a_class_does_not_favour_it():
         np.concatenate([rare, frequent]).astype(np.float32), np.repeat([0, 1], [10, 600])
     )
     model = SENCMaS().fit(known, known.inputs, seed=0)
-    assert model.look(rare)[:, 1:].argmax(1).tolist() == [0] * 10
+    assert model.similarities(rare)[:, 1:].argmax(1).tolist() == [0] * 10
 
 
 def test_the_threshold_lets_the_asked_share_of_held_out_items_pass():
@@ -108,7 +118,7 @@ def test_a_new_class_is_recognised_once_its_items_are_merged_in():
     model, is_new = fitted(METHODS["plain"]), np.flatnonzero(TRUTH == UNKNOWN)
     taught, asked = is_new[::2], is_new[1::2]
     assert np.mean(model.predict(POOL[asked]).labels == UNKNOWN) > 0.9
-    wider = extend(model, POOL[taught], np.full(len(taught), 3))
+    wider = extend_sketches(model, POOL[taught], np.full(len(taught), 3))
     assert wider.n_classes == 4
     assert np.mean(wider.predict(POOL[asked]).labels == 3) > 0.9
     is_old = TRUTH != UNKNOWN
@@ -119,7 +129,7 @@ def test_a_new_class_is_recognised_once_its_items_are_merged_in():
 def test_merged_sketches_are_those_of_all_items_and_the_threshold_follows():
     model = fitted(METHODS["plain"])
     new = POOL[TRUTH == UNKNOWN]
-    wider = extend(model, new, np.full(len(new), 3), seed=5)
+    wider = extend_sketches(model, new, np.full(len(new), 3), seed=5)
     # 8 features are fewer than the directions, so nothing is forgotten.
     n_held_out = len(wider.held_out) - len(model.held_out)
     assert n_held_out == round(0.3 * len(new))
@@ -134,7 +144,7 @@ def test_merged_sketches_are_those_of_all_items_and_the_threshold_follows():
 
 def test_items_of_old_classes_update_their_own_sketch_alone():
     model = fitted(METHODS["plain"])
-    wider = extend(model, KNOWN.inputs[:1], np.array([1]))
+    wider = extend_sketches(model, KNOWN.inputs[:1], np.array([1]))
     assert [sketch.n_items for sketch in wider.local] == [28, 29, 28]
     np.testing.assert_allclose(np.abs(wider.local[0].rows), np.abs(model.local[0].rows))
     assert len(wider.held_out) == len(model.held_out)
@@ -142,13 +152,13 @@ def test_items_of_old_classes_update_their_own_sketch_alone():
 
 def test_nothing_new_changes_nothing():
     model = fitted(METHODS["plain"])
-    assert extend(model, POOL[:0], np.zeros(0, int)) is model
+    assert extend_sketches(model, POOL[:0], np.zeros(0, int)) is model
 
 
 @pytest.mark.parametrize("labels", [[4, 4], [-1, 3], [3, 5]])
 def test_new_classes_with_gaps_or_skipped_answers_are_refused(labels):
     with pytest.raises(DataError, match="number new ones from 3 on without gaps"):
-        extend(fitted(METHODS["plain"]), POOL[:2], np.array(labels))
+        extend_sketches(fitted(METHODS["plain"]), POOL[:2], np.array(labels))
 
 
 @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
@@ -169,7 +179,7 @@ def test_stacked_views_are_seen_as_their_mean():
     known = Labelled(stack(KNOWN.inputs), KNOWN.labels)
     stacked = METHODS["plain"].fit(known, stack(POOL), seed=0)
     taught = stack(POOL[TRUTH == UNKNOWN])
-    assert extend(stacked, taught, np.full(len(taught), 3)).n_classes == 4
+    assert extend_sketches(stacked, taught, np.full(len(taught), 3)).n_classes == 4
     np.testing.assert_allclose(
         stacked.predict(stack(POOL)).unknown_score,
         fitted(METHODS["plain"]).predict(POOL).unknown_score,
@@ -195,3 +205,81 @@ def test_items_without_any_direction_are_refused():
 def test_settings_that_cannot_work_are_refused(settings):
     with pytest.raises(SettingsError, match=f"SENCMaS.{next(iter(settings))} is "):
         replace(SENCMaS(), **settings)
+
+
+# Frequent directions
+
+
+def assert_within_bound(rows: np.ndarray, sketched: np.ndarray, n_directions: int) -> None:
+    """0 <= A'A - B'B <= |A|^2 / l, up to rounding."""
+    errors = np.linalg.eigvalsh(rows.T @ rows - sketched.T @ sketched)
+    mass = (rows**2).sum()
+    assert errors.min() >= -1e-9 * mass
+    assert errors.max() <= mass / n_directions + 1e-9 * mass
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 500),
+    d=st.integers(1, 20),
+    n_directions=st.integers(2, 30),
+)
+def test_the_error_stays_within_the_bound(seed, n, d, n_directions):
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(n, d)) * random.exponential(size=d) + random.normal(size=d)
+    sketched = sketch(rows, n_directions)
+    assert len(sketched) < n_directions
+    assert_within_bound(rows, sketched, n_directions)
+
+
+def test_a_sketch_that_has_to_forget_does():
+    rows = np.random.default_rng(0).normal(size=(500, 20))
+    sketched = sketch(rows, 10)
+    assert sketched.shape == (9, 20)
+    assert_within_bound(rows, sketched, 10)
+    assert (sketched**2).sum() < 0.9 * (rows**2).sum()
+
+
+def test_rows_of_low_rank_are_kept_exactly():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(500, 4)) @ random.normal(size=(4, 20))
+    sketched = sketch(rows, 5)
+    assert len(sketched) == 4
+    np.testing.assert_allclose(sketched.T @ sketched, rows.T @ rows, rtol=1e-8, atol=1e-8)
+
+
+def test_merged_sketches_keep_the_bound_of_all_rows():
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(300, 20)), 2 * random.normal(size=(200, 20)) + 1
+    both = np.vstack([first, second])
+    assert_within_bound(both, merge(sketch(first, 10), sketch(second, 10), 10), 10)
+    assert_within_bound(both, merge(sketch(first, 10), second, 10), 10)
+
+
+def test_shrinking_takes_the_square_of_the_last_value_kept_from_all():
+    squares = (shrink_rows(np.diag([3.0, 2.0, 1.0, 1.0]), 3) ** 2).round(9)
+    assert squares.tolist() == [[8, 0, 0, 0], [0, 3, 0, 0]]
+
+
+def test_rows_of_a_sketch_are_orthogonal_and_fall_in_length():
+    sketched = sketch(np.random.default_rng(0).normal(size=(100, 12)), 8)
+    products = sketched @ sketched.T
+    np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-9)
+    assert (np.diff(np.diag(products)) <= 0).all()
+
+
+def test_no_rows_and_rows_of_zeros_leave_an_empty_sketch():
+    assert sketch(np.empty((0, 3)), 4).shape == (0, 3)
+    assert sketch(np.zeros((9, 3)), 4).shape == (0, 3)
+
+
+def test_rows_are_left_as_they_were():
+    rows = np.random.default_rng(0).normal(size=(50, 5))
+    before = rows.copy()
+    sketch(rows, 3)
+    np.testing.assert_array_equal(rows, before)
+
+
+def test_a_sketch_of_one_direction_is_refused():
+    with pytest.raises(SettingsError, match="1 directions keeps nothing"):
+        sketch(np.ones((3, 3)), 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from s2osc.baselines.recipe import Recipe
+from s2osc.baselines.shared import TeacherRecipe
 from s2osc.baselines.vim import ViM, fit_virtual, residual_basis, zero_logits
 from s2osc.errors import SettingsError
 from s2osc.nets.training import Outputs
@@ -85,6 +85,6 @@ def test_training_items_without_a_residual_give_a_finite_scale(head):
 
 def test_more_leading_directions_than_there_are_is_refused():
     with pytest.raises(SettingsError, match="16 dimensions"):
-        ViM(n_principal=16, recipe=Recipe(TINY.teacher)).fit(KNOWN, POOL, seed=0)
+        ViM(n_principal=16, recipe=TeacherRecipe(TINY.teacher)).fit(KNOWN, POOL, seed=0)
     with pytest.raises(SettingsError, match="n_principal is 0"):
         ViM(n_principal=0)

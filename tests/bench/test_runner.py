@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from s2osc.baselines.msp import MSP
-from s2osc.baselines.recipe import Recipe
+from s2osc.baselines.shared import TeacherRecipe
 from s2osc.bench import runner
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import Experiment, Size
@@ -28,7 +28,7 @@ from s2osc.pipeline.presets import ABLATIONS, HEADS, PLAIN
 from samples import make_dataset, make_images, shrink
 
 METHOD = shrink(PLAIN, n_steps=8, k=5)
-CHEAP = MSP(recipe=Recipe(METHOD.teacher))
+CHEAP = MSP(recipe=TeacherRecipe(METHOD.teacher))
 PROTOCOL = Protocol(known_classes=(0, 1), unknown_classes=(2,))
 
 
@@ -430,7 +430,7 @@ def test_an_experiment_that_was_killed_goes_on_where_it_stopped(data):
     assert [read_record(path)["partition"] for path in paths] == [0, 1, 2]
 
 
-# Parts
+# KnownParts
 
 
 def test_parts_make_every_record_once(data, runs, monkeypatch):

@@ -8,8 +8,8 @@ import pytest
 from s2osc.baselines.cpe import CPE
 from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.msp import MSP
-from s2osc.baselines.recipe import Recipe
 from s2osc.baselines.senc_mas import SENCMaS
+from s2osc.baselines.shared import TeacherRecipe
 from s2osc.stream.learner import (
     Incremental,
     Kept,
@@ -24,7 +24,7 @@ from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_blobs
 
 INPUTS, LABELS = make_blobs(60)
-RECIPE = Recipe(TINY.teacher, held_out=0.3)
+RECIPE = TeacherRecipe(TINY.teacher, held_out=0.3)
 UPDATE = UpdateSettings(training=replace(TINY.teacher.training, min_steps=40))
 LEARNERS = {
     "ours": Incremental(SEEDED, UPDATE),

@@ -1,36 +1,34 @@
-"""CFO: items made to look unknown teach a classifier what unknown looks like.
+"""CFO: train an open-set classifier with generated counterfactuals as unknown items.
 
-Three stages, each from the last, on the labelled items alone. With l_k(x) the K logits of a
-classifier, the unknown ("open") class has the fixed logit 0:
+Three stages on the labelled items. With l_k(x) the K logits of a classifier, the unknown ("open")
+class has the fixed logit 0:
 
     P(k | x) = exp l_k / (1 + sum_i exp l_i),      P(open | x) = 1 / (1 + sum_i exp l_i)
 
 1. An autoencoder G(E(x)) with a critic, whose codes lie on unit spheres (``s2osc.nets.gan``), and
    C_K, K independent sigmoids: mean over items of sum_k log(1 + exp(-t_k l_k)), t_k = +1 for the
    item's class and -1 for every other.
-2. Counterfactuals G(z*) of known items x, near them and yet open to C_K:
+2. Counterfactuals G(z*): near known items x, but open according to C_K,
 
        z* = argmin_z  w ||z - E(x)||^2 + log(1 + sum_k exp l_k(G(z)))
 
-   by gradient steps from E(x), put back on the spheres after each. The second term is
+   found by gradient steps from E(x), each projected back to the spheres. The second term is
    -log P(open | G(z)).
-3. C_{K+1}, the network of C_K with its K logits and the zero, trained on at a tenth of the learning
+3. C_{K+1}, the network of C_K with its K logits and the zero, fine-tuned at a tenth of the learning
    rate: cross-entropy of known items with their class + of counterfactuals with the open class.
 
-The answer is the argmax of the K + 1 probabilities, the score P(open) - max_k P(k): the item is
-unknown where the score is above 0. ``rule="recall"`` puts the threshold where held-out known items
-say instead.
+The label is the argmax of the K + 1 probabilities, the score P(open) - max_k P(k): an item is
+unknown where the score is above 0. With ``rule="recall"``, held-out known items set the threshold.
 
 Lawrence Neal, Matthew Olson, Xiaoli Fern, Weng-Keen Wong and Fuxin Li, "Open Set Learning with
 Counterfactual Images", ECCV 2018, and the authors' public code.
 
-What deviates: networks and budget are small, and the classifier has the backbone all methods share.
-C_K starts from f, the classifier of the known classes, and learns its own objective from there: the
-logits of f are free up to a constant, so a zero among them would mean nothing. The GAN is the
-paper's Wasserstein form; its critic also sees decoded noise, for the search leaves the codes of
-items. Norms are taken over all numbers of a code or an image, networks search in evaluation mode,
-and the projection is onto the spheres of training, where the authors' code does otherwise. In stage
-3 both batches pass the network as one, or batch normalisation would tell them apart.
+What differs: networks and budget are small, and the classifier is the network all methods share.
+C_K starts from f and is trained with its own loss, because the logits of f are defined only up to a
+constant. The GAN is the paper's Wasserstein form; its critic also sees decoded noise, because the
+search leaves the codes of items. Unlike in the authors' code, norms are over all numbers of a code
+or an image, the search runs in evaluation mode, and codes are projected to the spheres of training.
+In stage 3 both batches go through the network together, for the sake of batch normalisation.
 """
 
 import logging
@@ -47,7 +45,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2osc.arrays import chunks
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, threshold_at, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
@@ -63,7 +61,7 @@ from s2osc.types import UNKNOWN, Labelled, Predictions
 log = logging.getLogger(__name__)
 SEARCH_BATCH = 100
 MAX_EXAMPLES = 64
-SLOWER = 10.0  # stage 3: C_K is to be refined, not learnt anew
+SLOWER = 10.0  # stage 3 fine-tunes C_K
 
 Logits = Callable[[Tensor], Tensor]
 Rule = Literal["own", "recall"]
@@ -100,7 +98,7 @@ def search_loss(codes: Tensor, start: Tensor, logits: Tensor, *, distance_weight
 def search_step(
     codes: Tensor, start: Tensor, logits_of: Logits, *, step: float, distance_weight: float
 ) -> Tensor:
-    """The codes after one gradient step down the search loss, not yet back on the spheres."""
+    """One gradient step on the search loss, before the projection to the spheres."""
     codes = codes.detach().requires_grad_()
     loss = search_loss(codes, start, logits_of(codes), distance_weight=distance_weight)
     (gradient,) = torch.autograd.grad(loss.sum(), codes)
@@ -112,7 +110,7 @@ def search_step(
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How counterfactuals are searched for."""
+    """The search for counterfactuals."""
 
     n_items: int = 600  # at most one from each labelled item
     n_steps: int = 30
@@ -135,11 +133,11 @@ class SearchSettings:
 class CFO(ByRecipe):
     """Open set classification with counterfactuals."""
 
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
     gan: GanSettings = GanSettings()
     counterfactuals: SearchSettings = SearchSettings()
     open_epochs: int = 3  # of stage 3
-    rule: Rule = "own"  # "recall": the threshold of held-out known items
+    rule: Rule = "own"  # "recall": the threshold comes from held-out known items
     known_recall: float = 0.95
 
     def __post_init__(self) -> None:
@@ -160,15 +158,17 @@ class CFO(ByRecipe):
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "CounterfactualRecogniser":
-        """All three stages on the labelled items; the pool is not looked at."""
+        """All three stages on the labelled items; the pool is not used."""
         closed = train_closed(known, self.recipe, seed=seed, device=device)
-        training, themselves = closed.training, items_themselves(closed.training.inputs)
-        coder = train_gan(themselves, self.gan, seed=seed, device=device, what="training the GAN")
+        training, items = closed.training, first_views(closed.training.inputs)
+        coder = train_gan(items, self.gan, seed=seed, device=device, what="training the GAN")
         network = deepcopy(closed.teacher.network)
         train_sigmoids(network, training, self.recipe, seed=seed)
-        found = find_counterfactuals(network, coder, themselves, self.counterfactuals, seed=seed)
+        found = find_counterfactuals(network, coder, items, self.counterfactuals, seed=seed)
         train_open(network, training, found.counterfactuals, self, seed=seed)
-        recogniser = CounterfactualRecogniser(network, *found)
+        recogniser = CounterfactualRecogniser(
+            network, found.search, found.counterfactuals, found.examples
+        )
         if self.rule == "own":
             return recogniser
         held_out = recogniser.predict(closed.held_out.inputs).unknown_score
@@ -178,16 +178,16 @@ class CFO(ByRecipe):
 # The stages
 
 
-def items_themselves(inputs: np.ndarray) -> np.ndarray:
-    """Of stacked views the first; anything else as it is."""
+def first_views(inputs: np.ndarray) -> np.ndarray:
+    """The first of stacked views; other inputs unchanged."""
     return inputs[:, 0] if is_stacked(inputs) else inputs
 
 
-def train_sigmoids(network: Network, known: Labelled, recipe: Recipe, *, seed: int) -> None:
-    """Stage 1: turn f into C_K, in half the steps that f took."""
+def train_sigmoids(network: Network, known: Labelled, recipe: TeacherRecipe, *, seed: int) -> None:
+    """Stage 1: turn f into C_K, in half as many steps as f was trained."""
     device, settings = device_of(network), recipe.teacher.training
     labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
-    view = partly_viewed(network, recipe, seed=seed, purpose="C_K views")
+    view = partly_augmented(network, recipe, seed=seed, purpose="C_K views")
 
     def loss_of(rows: np.ndarray) -> Tensor:
         batch = view(as_tensor(known.inputs[rows], device))
@@ -201,10 +201,10 @@ def train_sigmoids(network: Network, known: Labelled, recipe: Recipe, *, seed: i
 def train_open(
     network: Network, known: Labelled, counterfactuals: np.ndarray, method: CFO, *, seed: int
 ) -> None:
-    """Stage 3: turn C_K into C_{K+1}, on known items and as many counterfactuals."""
+    """Stage 3: turn C_K into C_{K+1}, on known items and counterfactuals in equal numbers."""
     device, settings = device_of(network), method.recipe.teacher.training
     labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
-    view = partly_viewed(network, method.recipe, seed=seed, purpose="C_K+1 views")
+    view = partly_augmented(network, method.recipe, seed=seed, purpose="C_K+1 views")
 
     def loss_of(rows: tuple[np.ndarray, np.ndarray]) -> Tensor:
         of_known, of_open = rows
@@ -215,7 +215,7 @@ def train_open(
         return closed.mean() + open_loss(logits[len(items) :]).mean()
 
     batch_size = settings.batch_size
-    # A batch is twice as large as those of f: half its least number of steps costs as much.
+    # Batches are twice as large as those of f, so half of its least steps cost as much.
     slower = replace(
         settings,
         epochs=method.open_epochs,
@@ -231,52 +231,46 @@ def train_open(
     train(network, batches, loss_of, slower, n_steps=n_steps, what="training K + 1 classes")
 
 
-def partly_viewed(
-    network: Network, recipe: Recipe, *, seed: int, purpose: str
+def partly_augmented(
+    network: Network, recipe: TeacherRecipe, *, seed: int, purpose: str
 ) -> Callable[[Tensor], Tensor]:
-    """What makes a batch one in which as many items are weakly augmented as in those of f."""
+    """The augmentation of f's batches, as a function of a batch."""
     generator = torch.Generator(device_of(network)).manual_seed(derive(seed, purpose))
     views = Views(network, "weak", recipe.augmentation, generator)
-
-    def view(batch: Tensor) -> Tensor:
-        n_viewed = round(recipe.teacher.augment * len(batch))
-        plain = views.plain(batch[n_viewed:])
-        return torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
-
-    return view
+    return lambda batch: views.partly(batch, recipe.teacher.augment)
 
 
 def device_of(network: Network) -> str:
     return str(next(network.parameters()).device)
 
 
-class Search(NamedTuple):
-    """Mean P(open) that C_K gives to the reconstructions, and to what the search made of them."""
+class SearchEffect(NamedTuple):
+    """Mean P(open) under C_K of the reconstructions, and of the counterfactuals found."""
 
     before: float
     after: float
 
 
 class Examples(NamedTuple):
-    """Items, what the autoencoder makes of them, and their counterfactuals: at most 64 of each."""
+    """At most 64 items, their reconstructions and their counterfactuals."""
 
     originals: np.ndarray
     reconstructions: np.ndarray
     counterfactuals: np.ndarray
 
 
-class Found(NamedTuple):
-    """What stage 2 found."""
+class Counterfactuals(NamedTuple):
+    """The result of stage 2."""
 
-    search: Search
+    search: SearchEffect
     counterfactuals: np.ndarray  # (n, ...) like the items
     examples: Examples
 
 
 def find_counterfactuals(
     network: Network, coder: Autoencoder, inputs: np.ndarray, settings: SearchSettings, *, seed: int
-) -> Found:
-    """Stage 2: search from items drawn at random, at most one counterfactual from each."""
+) -> Counterfactuals:
+    """Stage 2: search from randomly drawn items, at most one counterfactual each."""
     device = device_of(network)
     chosen = inputs[rng(seed, "counterfactuals").permutation(len(inputs))[: settings.n_items]]
     reconstructions, counterfactuals = np.empty_like(chosen), np.empty_like(chosen)
@@ -285,7 +279,7 @@ def find_counterfactuals(
         with torch.no_grad():
             codes = coder.encode(coder.normalise(as_tensor(chosen[rows], device)))
         reconstructions[rows] = as_items(coder, codes, chosen)
-        moved = search(codes, coder, network, settings)
+        moved = search_codes(codes, coder, network, settings)
         counterfactuals[rows] = as_items(coder, moved, chosen)
     before, after = (mean_open(network, made) for made in (reconstructions, counterfactuals))
     log.info("mean P(open) was %.3f before the search and is %.3f after it", before, after)
@@ -298,11 +292,13 @@ def find_counterfactuals(
         )
     few = slice(MAX_EXAMPLES)
     examples = Examples(chosen[few], reconstructions[few], counterfactuals[few])
-    return Found(Search(before, after), counterfactuals, examples)
+    return Counterfactuals(SearchEffect(before, after), counterfactuals, examples)
 
 
-def search(start: Tensor, coder: Autoencoder, network: Network, settings: SearchSettings) -> Tensor:
-    """z* of codes z_0: steps down the search loss, each followed by the way back to the spheres."""
+def search_codes(
+    start: Tensor, coder: Autoencoder, network: Network, settings: SearchSettings
+) -> Tensor:
+    """z* from z_0: gradient steps on the search loss, each projected to the spheres."""
     codes = start
 
     def logits_of(codes: Tensor) -> Tensor:
@@ -332,38 +328,38 @@ def as_items(coder: Autoencoder, codes: Tensor, like: np.ndarray) -> np.ndarray:
 
 def mean_open(network: Network, inputs: np.ndarray) -> float:
     """The mean of P(open) over items."""
-    return float(open_set_probabilities(network, inputs).p[:, -1].mean())
+    return float(open_set_outputs(network, inputs).probabilities[:, -1].mean())
 
 
 # The recogniser
 
 
-class Sight(NamedTuple):
-    """What a classifier with an open class sees in n items."""
+class OpenSetOutputs(NamedTuple):
+    """The outputs of a classifier with an open class for n items."""
 
-    p: np.ndarray  # (n, K + 1) probabilities, the open class last
+    probabilities: np.ndarray  # (n, K + 1), the open class last
     embeddings: np.ndarray  # (n, d)
 
 
-def open_set_probabilities(network: Network, inputs: np.ndarray) -> Sight:
-    """P of the K classes and the open one."""
-    logits, embeddings = outputs(network, inputs, what="CFO looks at items")
-    return Sight(softmax(np.pad(logits, ((0, 0), (0, 1))), axis=1), embeddings)
+def open_set_outputs(network: Network, inputs: np.ndarray) -> OpenSetOutputs:
+    """P of the K classes and the open one, and embeddings."""
+    logits, embeddings = outputs(network, inputs, what="CFO predicts")
+    return OpenSetOutputs(softmax(np.pad(logits, ((0, 0), (0, 1))), axis=1), embeddings)
 
 
 @dataclass(frozen=True, eq=False)
 class CounterfactualRecogniser:
-    """C_{K+1}, and what it learnt the open class from."""
+    """C_{K+1}, and the counterfactuals it was trained with."""
 
     network: Network
-    search: Search
-    counterfactuals: np.ndarray  # (n, ...) like the items: all that stage 3 learnt from
+    search: SearchEffect
+    counterfactuals: np.ndarray  # (n, ...) like the items
     examples: Examples
-    threshold: float = 0.0  # of P(open) - max_k P(k): at 0 the answer is the argmax of K + 1
+    threshold: float = 0.0  # of P(open) - max_k P(k); at 0 the label is the argmax
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         """The most probable known class, or unknown where the score is above the threshold."""
-        p = open_set_probabilities(self.network, inputs).p
+        p = open_set_outputs(self.network, inputs).probabilities
         known, unknown = p[:, :-1], p[:, -1]
         score = unknown - known.max(1)
         is_unknown = score > self.threshold
@@ -376,4 +372,4 @@ class CounterfactualRecogniser:
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """The layer before the K logits."""
-        return open_set_probabilities(self.network, inputs).embeddings
+        return open_set_outputs(self.network, inputs).embeddings

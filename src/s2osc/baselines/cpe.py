@@ -1,35 +1,34 @@
-"""CPE: every class as a growing set of prototypes; what lies far from all of them is unknown.
+"""CPE: a growing set of prototypes per class; items far from all prototypes are unknown.
 
-The network embeds an item as z = e(x). A prototype is a vector q with a class and a weight. While
-the network learns, each item joins the nearest prototype of its class, which moves to the mean of
-all that joined, or founds one where none is within 2 r. After each epoch, prototypes that nobody
-joined go, and the weights of the others are halved. With q_y the prototype an item joined and q*
-the nearest of all, the loss of an item is
+The network embeds an item as z = e(x). A prototype is a vector q with a class and a weight. During
+training, each item joins the nearest prototype of its class, which moves to the mean of all items
+that joined it, or founds a new one where none is within 2 r. After each epoch, prototypes with one
+item are dropped, and the weights of the others are halved. With q_y the prototype an item joined
+and q* the nearest of all, the loss of an item is
 
     L = DCE + CE + lambda [PW(z, q_y) + PW(z, q*)]
     DCE = -log exp(-gamma ||z - q_y||^2) / sum_q exp(-gamma ||z - q||^2),          gamma = 0.2
     CE = the cross-entropy of the softmax head
     PW(z, q) = log(1 + exp(b - u (tau - ||z - q||^2))),         tau = 10, b = 5, u = +1 or -1
 
-where u says whether item and prototype are of one class. No gradient reaches a prototype. The
-answer is the class c of the nearest prototype, at distance d, or unknown where
+where u = +1 if item and prototype have the same class. No gradient flows to the prototypes. The
+label is the class c of the nearest prototype, at distance d, or unknown where
 
     (d - mu_c) / sd_c > kappa,
 
-mu_c and sd_c being mean and deviation, over the training items of class c, of the distance to the
-nearest prototype of their own class.
+with mu_c and sd_c the mean and deviation, over the training items of class c, of the distance to
+the nearest prototype of their class.
 
 Zhuoyi Wang, Zelun Kong, Swarup Chandra, Hemeng Tao and Latifur Khan, "Robust High Dimensional
 Stream Classification with Novel Class Detection", ICDE 2019, after the authors' public code.
 
-What deviates: the backbone and the budget are those all methods share, and steps take a batch, not
-one item. The authors' code has r = 5, whatever the network. Here the unit of length in the losses
-is such that r is 5, and r is measured, for the embedding grows and shrinks while it is learnt: it
-is the median distance of an item to the mean of its class over the last epoch. The first epoch has
-CE alone.
-Once trained, the prototypes are placed again, each at the mean of the training items nearest to it
-as the network sees them outside training, because batch normalisation moves them in between.
-The authors' code takes u = +1 for q* even where its class is another (``literal``).
+What differs: the network and the budget are those all methods share, and each step takes a batch.
+The authors' code has r = 5 for any network. Here r is measured, because the embedding's scale
+changes during training: it is the median distance of an item to its class mean over the last epoch,
+and lengths in the losses are scaled so that r is 5. The first epoch uses CE alone. After training,
+each prototype is set to the mean of its nearest training items in evaluation mode, since batch
+normalisation differs from training mode. The authors' code takes u = +1 for q* of any class
+(``literal``).
 """
 
 import logging
@@ -42,7 +41,8 @@ from scipy.special import expit, softmax
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, hold_out, threshold_at
+from s2osc.arrays import squared_distances
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, hold_out, threshold_at
 from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
@@ -75,10 +75,10 @@ def no_prototypes(n_features: int, device: str = "cpu") -> Prototypes:
     )
 
 
-def squared_distances(z: Tensor, vectors: Tensor) -> Tensor:
+def squares_to(z: Tensor, vectors: Tensor) -> Tensor:
     """(n, m): ||z - q||^2.
 
-    >>> squared_distances(torch.zeros(1, 2), torch.tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
+    >>> squares_to(torch.zeros(1, 2), torch.tensor([[0.0, 0.0], [3.0, 4.0]])).tolist()
     [[0.0, 25.0]]
     """
     squares = (z**2).sum(1, keepdim=True) + (vectors**2).sum(1)
@@ -108,9 +108,9 @@ def pairwise_loss(squares: Tensor, is_same: Tensor) -> Tensor:
 def assign(
     prototypes: Prototypes, z: Tensor, labels: Tensor, reach: float
 ) -> tuple[Prototypes, Tensor]:
-    """Let every item join the nearest prototype of its class, or found one if none is in reach.
+    """Each item joins the nearest prototype of its class, or founds one if none is in reach.
 
-    Returns the prototypes, moved and grown, and (n,) which of them each item joined.
+    Returns the updated prototypes, and (n,) the prototype that each item joined.
     """
     joined = torch.full_like(labels, -1)
     while True:
@@ -135,12 +135,12 @@ def assign(
 
 def _to_own_class(prototypes: Prototypes, z: Tensor, labels: Tensor) -> Tensor:
     """(n, m): squared distances, infinite to the prototypes of other classes."""
-    squares = squared_distances(z, prototypes.vectors)
+    squares = squares_to(z, prototypes.vectors)
     return squares.masked_fill(labels[:, None] != prototypes.labels, torch.inf)
 
 
 def _move(prototypes: Prototypes, z: Tensor, joined: Tensor) -> Prototypes:
-    """Each prototype as the mean of all that joined it, before and now."""
+    """Move each prototype to the mean of all items that have joined it."""
     old = prototypes.weights[:, None] * prototypes.vectors
     counts = torch.bincount(joined, minlength=len(prototypes.weights))
     weights = prototypes.weights + counts
@@ -150,17 +150,17 @@ def _move(prototypes: Prototypes, z: Tensor, joined: Tensor) -> Prototypes:
 
 
 def prune(prototypes: Prototypes) -> Prototypes:
-    """The end of an epoch: drop prototypes of weight 1, halve the weights of the others."""
-    kept = prototypes.weights > 1
+    """Drop prototypes of weight 1 and halve the weights of the others, after each epoch."""
+    stays = prototypes.weights > 1
     return Prototypes(
-        prototypes.vectors[kept], prototypes.labels[kept], (prototypes.weights[kept] / 2).ceil()
+        prototypes.vectors[stays], prototypes.labels[stays], (prototypes.weights[stays] / 2).ceil()
     )
 
 
 def settle(prototypes: Prototypes, z: Tensor, labels: Tensor) -> Prototypes:
-    """Each prototype as the mean of the items nearest to it, whose number is its weight.
+    """Set each prototype to the mean of its nearest items, and its weight to their number.
 
-    Those with fewer than two items go, unless their class has no other.
+    Prototypes with fewer than two items are dropped, unless their class has no other.
     """
     found, joined = assign(prototypes, z, labels, torch.inf)
     fresh = found._replace(weights=torch.zeros_like(found.weights))
@@ -168,10 +168,10 @@ def settle(prototypes: Prototypes, z: Tensor, labels: Tensor) -> Prototypes:
     largest = torch.stack(
         [torch.where(found.labels == c, counts, -1).argmax() for c in found.labels.unique()]
     )
-    kept = counts > 1
-    kept[largest] = True
+    stays = counts > 1
+    stays[largest] = True
     moved = _move(fresh, z, joined)
-    return Prototypes(*(part[kept] for part in moved))
+    return Prototypes(moved.vectors[stays], moved.labels[stays], moved.weights[stays])
 
 
 def class_radius(z: Tensor, labels: Tensor) -> float:
@@ -188,11 +188,11 @@ def class_radius(z: Tensor, labels: Tensor) -> float:
 class CPE(ByRecipe):
     """A CNN prototype ensemble."""
 
-    recipe: Recipe = IMAGES
-    radius: float | None = None  # r; None: the median distance to the class mean in each epoch
+    recipe: TeacherRecipe = IMAGES
+    radius: float | None = None  # r; None: measured, as the median distance to the class mean
     pairwise_weight: float = 0.001  # lambda
-    literal: bool = False  # PW attracts to the nearest prototype even of another class
-    rule: Rule = "own"  # "recall": the threshold of held-out known items
+    literal: bool = False  # PW attracts items to the nearest prototype of any class
+    rule: Rule = "own"  # "recall": the threshold comes from held-out known items
     kappa: float = 1.0
     known_recall: float = 0.95
 
@@ -207,19 +207,19 @@ class CPE(ByRecipe):
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "PrototypeRecogniser":
-        """Train network and prototypes on the labelled items; the pool is not looked at."""
+        """Train network and prototypes on the labelled items; the pool is not used."""
         training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
         recogniser = train_prototypes(training, self, seed=seed, device=device)
         return _with_threshold(recogniser, held_out, self)
 
 
-def extend(
+def extend_prototypes(
     model: "PrototypeRecogniser", known: Labelled, method: CPE, *, seed: int, device: str = "cpu"
 ) -> "PrototypeRecogniser":
-    """The model after it has learnt on from these items; new classes take the next numbers.
+    """Train the model further on these items; new classes take the next numbers.
 
-    Network, prototypes and radius go on from where they were, and the head is widened. ``known``
-    holds items of every class, remembered ones of those that the model knows already.
+    Training continues from the model's network, prototypes and radius, with a wider head. ``known``
+    has items of every class, old ones included.
     """
     training, held_out = hold_out(known, method.recipe.held_out, seed=seed)
     extended = train_prototypes(training, method, seed=seed, device=device, start=model)
@@ -236,7 +236,7 @@ def _with_threshold(
 
 
 class _Growth:
-    """Prototypes and radius while the network learns, and the loss they make."""
+    """Prototypes and radius during training, and the loss."""
 
     def __init__(
         self,
@@ -256,16 +256,16 @@ class _Growth:
                 torch.from_numpy(start.weights).to(device),
             )
         )
-        self.seen: list[tuple[Tensor, Tensor]] = []  # z and labels of the epoch
+        self.epoch: list[tuple[Tensor, Tensor]] = []  # z and labels of each batch
 
     def loss(self, z: Tensor, labels: Tensor) -> Tensor:
-        """The mean of DCE + CE + lambda (PW + PW) over a batch, whose items join first."""
+        """The mean loss of a batch, after its items have joined prototypes."""
         ce = cross_entropy(self.network.head(z), labels)
-        self.seen.append((z.detach(), labels))
+        self.epoch.append((z.detach(), labels))
         if self.radius is None:
             return ce.mean()
         self.prototypes, joined = assign(self.prototypes, z.detach(), labels, 2 * self.radius)
-        squares = squared_distances(z, self.prototypes.vectors) * (RADIUS / self.radius) ** 2
+        squares = squares_to(z, self.prototypes.vectors) * (RADIUS / self.radius) ** 2
         own = squares.gather(1, joined[:, None])[:, 0]
         nearest, which = squares.min(1)
         is_same = (self.prototypes.labels[which] == labels) | self.method.literal
@@ -274,17 +274,17 @@ class _Growth:
         return (dce + ce + self.method.pairwise_weight * pw).mean()
 
     def end_epoch(self) -> None:
-        """Prune, and measure r again."""
+        """Prune the prototypes and measure r."""
         self.prototypes = prune(self.prototypes)
         if self.method.radius is None:
-            z, labels = (torch.cat(part) for part in zip(*self.seen, strict=True))
+            z, labels = (torch.cat(part) for part in zip(*self.epoch, strict=True))
             self.radius = class_radius(z, labels)
             log.info("the radius of CPE is %.3f", self.radius)
-        self.seen.clear()
+        self.epoch.clear()
 
 
 def _network(training: Labelled, method: CPE, start: "PrototypeRecogniser | None") -> Network:
-    """A new network, or that of a model with outputs for more classes."""
+    """A new network, or that of a model with more outputs."""
     settings = method.recipe.teacher.network
     network = Network(settings, item_shape(training.inputs), training.n_classes)
     if start is None:
@@ -309,9 +309,9 @@ def train_prototypes(
     device: str,
     start: "PrototypeRecogniser | None" = None,
 ) -> "PrototypeRecogniser":
-    """Minimise L, place the prototypes, and learn how far items of each class lie from them.
+    """Minimise L, settle the prototypes, and measure each class's distances to them.
 
-    From ``start``, network and prototypes go on from where they were.
+    With ``start``, training continues from its network and prototypes.
     """
     recipe = method.recipe
     with torch_seed(seed, "CPE"):
@@ -322,7 +322,7 @@ def train_prototypes(
     growth = _Growth(network, method, device, start)
     settings = recipe.teacher.training
     n_steps = settings.n_steps(len(training))
-    # At least two epochs, whatever the settings: the first only measures r.
+    # At least two epochs: the first only measures r.
     epoch = min(max(1, len(training) // settings.batch_size), max(1, n_steps // 2))
     n_done = 0
 
@@ -331,10 +331,7 @@ def train_prototypes(
         if n_done and n_done % epoch == 0:
             growth.end_epoch()
         n_done += 1
-        batch = as_tensor(training.inputs[rows], device)
-        n_viewed = round(recipe.teacher.augment * len(batch))
-        plain = views.plain(batch[n_viewed:])
-        batch = torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
+        batch = views.partly(as_tensor(training.inputs[rows], device), recipe.teacher.augment)
         return growth.loss(network.embed(batch), labels[rows])
 
     train(
@@ -366,13 +363,6 @@ def train_prototypes(
     )
 
 
-def _distances(embeddings: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """(n, m) float64, so that an answer does not depend on the items beside it."""
-    z, q = embeddings.astype(np.float64), vectors.astype(np.float64)
-    squares = (z**2).sum(1, keepdims=True) + (q**2).sum(1) - 2 * z @ q.T
-    return np.sqrt(np.maximum(squares, 0))
-
-
 def _own_distances(
     embeddings: np.ndarray, labels: np.ndarray, vectors: np.ndarray, classes: np.ndarray
 ) -> np.ndarray:
@@ -380,13 +370,13 @@ def _own_distances(
     own = np.empty(len(labels))
     for c in np.unique(labels):
         rows = labels == c
-        own[rows] = _distances(embeddings[rows], vectors[classes == c]).min(1)
-    return own
+        own[rows] = squared_distances(embeddings[rows], vectors[classes == c]).min(1)
+    return np.sqrt(own)
 
 
 @dataclass(frozen=True, eq=False)
 class PrototypeRecogniser:
-    """A trained network, its prototypes, and how far from them items of each class lie."""
+    """A trained network, its prototypes, and each class's distances to them."""
 
     network: Network
     vectors: np.ndarray  # (m, d) the prototypes
@@ -399,27 +389,27 @@ class PrototypeRecogniser:
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """(n, d): z, in which the prototypes lie."""
-        return outputs(self.network, inputs, what="CPE looks at items").embeddings
+        return outputs(self.network, inputs, what="embedding items").embeddings
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         """The class of the nearest prototype, or unknown where that is too far.
 
-        The confidence is that of a logistic law around the threshold, in deviations, times the
-        share of the class among the prototypes as DCE sees them.
+        The confidence is logistic in the distance to the threshold, in deviations; for a known
+        class, times its probability under DCE.
         """
-        named = np.empty(len(inputs), np.int64)
+        nearest = np.empty(len(inputs), np.int64)
         score, share = np.empty(len(inputs)), np.empty(len(inputs))
-        for rows, _, embeddings in in_batches(self.network, inputs, "CPE answers"):
-            distances = _distances(embeddings.cpu().numpy(), self.vectors)
-            named[rows] = c = self.labels[distances.argmin(1)]
+        for rows, _, embeddings in in_batches(self.network, inputs, "CPE predicts"):
+            distances = np.sqrt(squared_distances(embeddings.cpu().numpy(), self.vectors))
+            nearest[rows] = c = self.labels[distances.argmin(1)]
             score[rows] = (distances.min(1) - self.mean[c]) / self.deviation[c]
             p = softmax(-GAMMA * (distances * RADIUS / self.radius) ** 2, axis=1)
             share[rows] = (p * (self.labels == c[:, None])).sum(1)
         is_unknown = score > self.threshold
         p_unknown = expit(score - self.threshold)
         return Predictions(
-            labels=np.where(is_unknown, UNKNOWN, named),
+            labels=np.where(is_unknown, UNKNOWN, nearest),
             unknown_score=score,
             confidence=np.where(is_unknown, p_unknown, (1 - p_unknown) * share),
-            nearest=named,
+            nearest=nearest,
         )

@@ -3,7 +3,7 @@
 Weitang Liu, Xiaoyun Wang, John Owens and Yixuan Li, "Energy-based out-of-distribution detection",
 NeurIPS 2020.
 
-The score alone, on an f trained by cross-entropy; the published fine-tuning needs unknown items.
+What differs: the score alone; the published fine-tuning needs unknown items.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ import numpy as np
 import torch
 
 from s2osc.baselines.post_hoc import PostHoc, check_known_recall, with_threshold
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.settings import require_positive
 from s2osc.types import Labelled
 
 
 @dataclass(frozen=True)
 class Energy(ByRecipe):
-    """An item is unknown where all logits together are small."""
+    """An item is unknown where the log-sum-exp of its logits is small."""
 
     temperature: float = 1.0
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
@@ -32,7 +32,7 @@ class Energy(ByRecipe):
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
         closed = train_closed(known, self.recipe, seed=seed, device=device)
         return with_threshold(
-            closed, lambda seen: energy(seen.logits, self.temperature), self.known_recall
+            closed, lambda outputs: energy(outputs.logits, self.temperature), self.known_recall
         )
 
 
@@ -42,6 +42,6 @@ def energy(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     >>> energy(np.array([[1.0, 2.0, 3.0]])).round(4).tolist()
     [-3.4076]
     """
-    # For a few classes several times as quick as scipy's, in double precision.
+    # torch is several times faster than scipy here.
     scaled = torch.tensor(logits, dtype=torch.float64) / temperature
     return (-temperature * torch.logsumexp(scaled, dim=1)).numpy()

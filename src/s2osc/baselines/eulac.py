@@ -1,29 +1,40 @@
-"""EULAC: the risk on the pool, unknown class included, estimated without a label in the pool.
+"""EULAC: minimise an unbiased estimate of the risk on the pool, without labels in the pool.
 
-The pool is a mixture, P_pool = theta P_known + (1 - theta) P_unknown, theta being its known share.
-So the risk of a classifier with C + 1 outputs, the last for unknown, is
+The pool is a mixture, P_pool = theta P_known + (1 - theta) P_unknown, with theta its known share.
+The risk of a classifier with C + 1 outputs, the last for unknown, is therefore
 
     R = theta E_known[l(x, y)] + R_u,    R_u = E_pool[l(x, C')] - theta E_known[l(x, C')]
 
-R_u stands for (1 - theta) E_unknown[l(x, C')] and cannot be negative, but a network that fits its
-items too well makes its estimate so. Hence what is minimised is
+R_u equals (1 - theta) E_unknown[l(x, C')], which is never negative. Its estimate becomes negative
+when the network overfits, so the loss is
 
     R + lambda max(0, -R_u)^t
 
-where lambda = t = 1 is R with R_u cut off at zero. l is the softmax cross-entropy (the generalised
-estimator) or the sum over outputs of the logistic loss, one against the rest (EULAC):
+With lambda = t = 1 this clips R_u at zero. l is the softmax cross-entropy (the generalised
+estimator) or the one-vs-rest logistic loss (EULAC),
 l(x, y) = psi(f_y) + sum_{k != y} psi(-f_k), psi(z) = log(1 + exp(-z)). The label is the largest
 output, the score f_C' - max_k f_k.
 
+theta is estimated by best bin estimation. With q_p(c) and q_u(c) the shares of positive and of
+unlabelled items that score at least c,
+
+    c* = argmin_c  q_u(c) / q_p(c) + (1 + gamma) / q_p(c) (r_u + r_p)
+    r = sqrt(log(1 / delta) / 2 n)
+    theta = q_u(c*) / q_p(c*)
+
+Every bin gives an upper bound of the share; the best bin is pure and has enough items. The scores
+must come from a model trained on neither set, or theta is underestimated.
+
 References: Y.-J. Zhang, P. Zhao, L. Ma, Z.-H. Zhou, "An Unbiased Risk Estimator for Learning with
 Augmented Classes", NeurIPS 2020; S. Shu, S. He, H. Wang, H. Wei, T. Xiang, L. Feng, "A Generalized
-Unbiased Risk Estimator for Learning with Augmented Classes", AAAI 2023.
+Unbiased Risk Estimator for Learning with Augmented Classes", AAAI 2023; S. Garg, Y. Wu, A. Smola,
+S. Balakrishnan, Z. Lipton, "Mixture Proportion Estimation and PU Learning: A Modern Approach",
+NeurIPS 2021 (log(1 / delta) as in the authors' code).
 
-What differs: theta comes from best bin estimation instead of kernel mean embedding. A logistic
-regression tells held-out known items from the pool by the embedding of f, which has learnt from
-neither; each item is scored by a regression that has not seen it. The network and its training are
-those of f, with as many pool items as labelled ones in each step. The threshold that lets 95 % of
-the held-out known items pass is an option.
+What differs: theta comes from best bin estimation instead of kernel mean embedding. A
+cross-validated logistic regression separates held-out known items from the pool in the embedding of
+f, which was trained on neither. The network and its training are those of f, with as many pool
+items as labelled items per step. ``rule="recall"`` takes the threshold from held-out known items.
 """
 
 from collections.abc import Iterator
@@ -40,8 +51,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.baselines.mixture import best_bin_estimate
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, threshold_at, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
@@ -57,7 +67,7 @@ Rule = Literal["argmax", "recall"]
 LEAST_KNOWN, MOST_KNOWN = 0.05, 0.99
 N_FOLDS = 5
 STRENGTH = 0.01
-"""Inverse penalty of the regression: the held-out items are few, the embedding is wide."""
+"""C of the regression: strong regularisation, for few items in many dimensions."""
 
 
 def one_vs_rest(logits: Tensor, labels: Tensor) -> Tensor:
@@ -101,8 +111,8 @@ def estimate_known_share(held_out: np.ndarray, pool: np.ndarray, *, seed: int) -
     n_folds = min(N_FOLDS, len(held_out), len(pool))
     if n_folds < 2:
         raise DataError(
-            f"{len(held_out)} held-out known items and {len(pool)} pool items cannot tell the "
-            "known share of the pool; give at least two of each"
+            f"{len(held_out)} held-out known items and {len(pool)} pool items are too few to "
+            "estimate the known share of the pool; give at least two of each"
         )
     is_known = np.repeat([1, 0], [len(held_out), len(pool)])
     regression = LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=1_000)
@@ -127,9 +137,9 @@ class EULAC(ByRecipe):
     loss: Loss = "softmax"
     penalty: float = 1.0  # lambda
     exponent: int = 1  # t
-    rule: Rule = "argmax"  # "recall": the threshold that keeps known_recall of held-out known items
+    rule: Rule = "argmax"  # "recall": the threshold comes from held-out known items
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         require_choice("EULAC.loss", self.loss, Loss)
@@ -142,9 +152,9 @@ class EULAC(ByRecipe):
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "PoolClassifier":
-        """Find the known share of the pool by f, then train the network."""
+        """Estimate the known share of the pool with f, then train the network."""
         teacher, training, held_out = train_closed(
-            known, self.recipe, seed=seed, device=device, one_will_do=True
+            known, self.recipe, seed=seed, device=device, allow_one_class=True
         )
         known_share = estimate_known_share(
             teacher.outputs(held_out.inputs).embeddings, teacher.outputs(pool).embeddings, seed=seed
@@ -169,15 +179,12 @@ class EULAC(ByRecipe):
         views = Views(network, "weak", self.recipe.augmentation, generator)
 
         def view(items: np.ndarray) -> Tensor:
-            """As f's batches; the pool's alike, or the network would tell them apart by it."""
-            batch = as_tensor(items, device)
-            n_viewed = round(settings.augment * len(batch))
-            plain = views.plain(batch[n_viewed:])
-            return torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
+            """Augmented like f's batches, labelled items and pool alike."""
+            return views.partly(as_tensor(items, device), settings.augment)
 
         def loss_of(rows: tuple[np.ndarray, np.ndarray]) -> Tensor:
             from_known, from_pool = rows
-            # One pass over all: batch normalisation must not tell labelled items from the pool.
+            # One forward pass, so that batch normalisation treats both alike.
             logits = network(torch.cat([view(known.inputs[from_known]), view(pool[from_pool])]))
             on_known, on_pool = logits.split([len(from_known), len(from_pool)])
             risk = estimate_risk(on_known, labels[from_known], on_pool, known_share, self.loss)
@@ -197,7 +204,7 @@ class EULAC(ByRecipe):
 def pairs(
     n_known: int, n_pool: int, batch_size: int, random: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of labelled rows, each with one of pool rows, without end."""
+    """Endless pairs of a labelled batch and a pool batch."""
     return zip(
         shuffled(n_known, batch_size, random), shuffled(n_pool, batch_size, random), strict=False
     )
@@ -205,7 +212,7 @@ def pairs(
 
 @dataclass(frozen=True, eq=False)
 class PoolClassifier:
-    """A trained network of C + 1 outputs, and where unknown begins."""
+    """A trained network of C + 1 outputs, and its threshold."""
 
     network: Network
     loss: Loss
@@ -214,19 +221,19 @@ class PoolClassifier:
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         """The largest output, where the threshold is 0."""
-        return decide(
-            outputs(self.network, inputs, what="EULAC answers").logits, self.threshold, self.loss
-        )
+        logits = outputs(self.network, inputs, what="EULAC predicts").logits
+        return predict_from_logits(logits, self.threshold, self.loss)
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """The layer before the outputs."""
         return outputs(self.network, inputs, what="features").embeddings
 
 
-def decide(logits: np.ndarray, threshold: float, loss: Loss) -> Predictions:
+def predict_from_logits(logits: np.ndarray, threshold: float, loss: Loss) -> Predictions:
     """Unknown where f_C' - max_k f_k is above the threshold, else the largest known output.
 
-    >>> decide(np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0]]), 0.0, "softmax").labels.tolist()
+    >>> logits = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0]])
+    >>> predict_from_logits(logits, 0.0, "softmax").labels.tolist()
     [0, -1]
     """
     known = logits[:, :-1]
@@ -239,3 +246,35 @@ def decide(logits: np.ndarray, threshold: float, loss: Loss) -> Predictions:
         confidence=np.where(is_unknown, p[:, -1], p[:, :-1].max(1)),
         nearest=known.argmax(1),
     )
+
+
+# --- the known share of the pool -----------------------------------------------------------
+
+
+def best_bin_estimate(
+    positives: np.ndarray, unlabelled: np.ndarray, *, gamma: float = 0.01, delta: float = 0.1
+) -> float:
+    """The share of positive items among the unlabelled ones. Positive items score high.
+
+    >>> best_bin_estimate(np.array([0.8, 0.9]), np.array([0.8, 0.9, 0.1, 0.1]))
+    0.5
+    """
+    n_p, n_u = len(positives), len(unlabelled)
+    if not (n_p and n_u):
+        raise DataError(f"there are {n_p} positive and {n_u} unlabelled scores; give some of each")
+    # Cuts at positive scores too: a pool far below the positives has an empty bin only there.
+    cuts = np.unique(np.concatenate([positives, unlabelled]))
+    cuts = cuts[cuts <= positives.max()]
+    q_p, q_u = share_from(positives, cuts), share_from(unlabelled, cuts)
+    radius = sum(np.sqrt(np.log(1 / delta) / (2 * n)) for n in (n_p, n_u))
+    best = int(np.argmin((q_u + (1 + gamma) * radius) / q_p))
+    return min(1.0, float(q_u[best] / q_p[best]))
+
+
+def share_from(scores: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """q(c): the share of the scores that is at least c, for each cut.
+
+    >>> share_from(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 2.0, 5.0])).tolist()
+    [1.0, 0.75, 0.0]
+    """
+    return 1 - np.searchsorted(np.sort(scores), cuts) / len(scores)

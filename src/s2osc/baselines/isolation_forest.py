@@ -1,23 +1,21 @@
-"""Isolation Forest: what few random cuts set apart from the labelled items is unknown.
+"""Isolation Forest: items that a few random splits isolate from the labelled items are unknown.
 
-Each of t trees takes psi labelled items and cuts them at random: a feature at random, a place
-between its smallest and its largest value at random, until a point is alone or the tree is
-ceil(log2 psi) deep. With h(x) the number of cuts to the leaf of x plus c(items in that leaf), and
-c(n) the mean depth of n points,
+Each of t trees splits psi labelled items at random: a random feature, a random value within its
+range, until each leaf has one item or the tree is ceil(log2 psi) deep. With h(x) the depth of the
+leaf of x plus c(items in that leaf), and c(n) the mean depth of a tree of n items,
 
     c(n) = 2 (ln(n - 1) + 0.5772156649) - 2 (n - 1) / n,    c(2) = 1,    c(1) = 0
     score(x) = 2 ^ (- mean over trees of h(x) / c(psi))
 
-which nears 1 where x stands apart and stays below a half where it does not. The trees are
+which is close to 1 for isolated items and below 0.5 for ordinary ones. The trees are
 scikit-learn's.
 
 Reference: F. T. Liu, K. M. Ting, Z.-H. Zhou, "Isolation Forest", ICDM 2008.
 
-What differs: the forest says known or unknown and no more, so a logistic regression on the leading
-principal components names the known items; where the forest stands on the embedding of f, f does.
-The published rule (unknown above a half) is an option; by default the threshold lets 95 % of the
-labelled items held out of training pass. Features without variance in the labelled items, such as
-the border of centred digits, are left out: no cut goes through them.
+What differs: the forest does not classify, so a logistic regression on principal components gives
+the known class; in the embedding of f, f does. The published rule (unknown above 0.5) is an option;
+by default, held-out known items set the threshold. Features that are constant over the labelled
+items, such as the border of centred digits, are left out.
 """
 
 from dataclasses import dataclass, replace
@@ -28,15 +26,17 @@ from scipy.special import softmax
 from sklearn import ensemble
 
 from s2osc.arrays import in_chunks
-from s2osc.baselines.principal import Namer, Principal, find_principal, learn_names
-from s2osc.baselines.recipe import (
+from s2osc.baselines.shared import (
     IMAGES,
     ByRecipe,
-    Parts,
-    Recipe,
+    ClassRegression,
+    Components,
+    TeacherRecipe,
     as_rows,
-    decide,
+    fit_components,
+    fit_regression,
     hold_out,
+    predict_by_threshold,
     threshold_at,
     train_closed,
 )
@@ -46,48 +46,48 @@ from s2osc.settings import require_choice, require_least, require_share
 from s2osc.types import Labelled, Predictions
 
 
-class Seen(NamedTuple):
-    """What there is to know about n items."""
+class ForestInputs(NamedTuple):
+    """n items as the forest needs them."""
 
-    rows: np.ndarray  # (n, d) what the forest cuts
+    rows: np.ndarray  # (n, d) that the trees split
     probabilities: np.ndarray  # (n, C) of the known classes
-    features: np.ndarray  # (n, k) where items are grouped
+    features: np.ndarray  # (n, k) for grouping
 
 
-class Eyes(Protocol):
-    """How items are looked at."""
+class ForestSpace(Protocol):
+    """Turns items into ``ForestInputs``."""
 
     @property
     def n_features(self) -> int: ...
 
-    def look(self, inputs: np.ndarray) -> Seen: ...
+    def __call__(self, inputs: np.ndarray) -> ForestInputs: ...
 
 
 @dataclass(frozen=True, eq=False)
-class PlainEyes:
-    """Items as pixels or vectors, with their principal components."""
+class RawSpace:
+    """Pixels or vectors, and their principal components."""
 
-    principal: Principal
-    namer: Namer
-    varies: np.ndarray | None  # (D,) bool: the features that are cut; None: the components are
+    components: Components
+    regression: ClassRegression
+    varies: np.ndarray | None  # (D,) bool: the features to split; None: the components are split
 
     @property
     def n_features(self) -> int:
-        return self.principal.n_components
+        return self.components.n_components
 
-    def look(self, inputs: np.ndarray) -> Seen:
+    def __call__(self, inputs: np.ndarray) -> ForestInputs:
         rows = as_rows(inputs)
-        components = self.principal(rows)
-        return Seen(
-            components if self.varies is None else rows[:, self.varies],
-            self.namer.probabilities(components),
-            components,
+        components = self.components(rows)
+        return ForestInputs(
+            rows=components if self.varies is None else rows[:, self.varies],
+            probabilities=self.regression.probabilities(components),
+            features=components,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkEyes:
-    """Items as f sees them."""
+class EmbeddingSpace:
+    """The embedding of f."""
 
     teacher: Teacher
 
@@ -95,9 +95,13 @@ class NetworkEyes:
     def n_features(self) -> int:
         return self.teacher.centres.shape[1]
 
-    def look(self, inputs: np.ndarray) -> Seen:
-        sight = self.teacher.outputs(inputs)
-        return Seen(sight.embeddings, softmax(sight.logits, axis=1), sight.embeddings)
+    def __call__(self, inputs: np.ndarray) -> ForestInputs:
+        outputs = self.teacher.outputs(inputs)
+        return ForestInputs(
+            rows=outputs.embeddings,
+            probabilities=softmax(outputs.logits, axis=1),
+            features=outputs.embeddings,
+        )
 
 
 Space = Literal["inputs", "pca", "f"]
@@ -106,15 +110,15 @@ Rule = Literal["known recall", "auto"]
 
 @dataclass(frozen=True)
 class IsolationForest(ByRecipe):
-    """Trees that cut the labelled items apart; unknown is what is soon alone."""
+    """Random trees on the labelled items; an item that is isolated early is unknown."""
 
     space: Space = "inputs"  # pixels or vectors, their principal components, or the embedding of f
     n_trees: int = 100
-    n_items: int = 256  # psi, of each tree
+    n_items: int = 256  # psi, per tree
     n_components: int = 50
-    rule: Rule = "known recall"  # "auto": unknown above a score of a half
+    rule: Rule = "known recall"  # "auto": unknown above a score of 0.5
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         require_choice("IsolationForest.space", self.space, Space)
@@ -125,61 +129,64 @@ class IsolationForest(ByRecipe):
         require_least("IsolationForest.n_components", self.n_components, 1)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> "Forest":
-        """Grow the trees on labelled items alone; the pool is not looked at."""
-        eyes: Eyes
+        """Fit the trees to the labelled items; the pool is not used."""
+        space: ForestSpace
         if self.space == "f":
             closed = train_closed(known, self.recipe, seed=seed, device=device)
-            parts, eyes = Parts(closed.training, closed.held_out), NetworkEyes(closed.teacher)
+            training, held_out, space = (
+                closed.training,
+                closed.held_out,
+                EmbeddingSpace(closed.teacher),
+            )
         else:
-            parts = hold_out(known, self.recipe.held_out, seed=seed)
-            eyes = self._open_eyes(parts.training, seed)
+            training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
+            space = self._raw_space(training, seed)
         trees = ensemble.IsolationForest(
             n_estimators=self.n_trees,
-            max_samples=min(self.n_items, len(parts.training)),
+            max_samples=min(self.n_items, len(training)),
             random_state=derive(seed, "isolation forest") % 2**31,
-        ).fit(eyes.look(parts.training.inputs).rows)
-        forest = Forest(eyes, trees, known.n_classes, threshold=0.5, known_scores=np.zeros(0))
-        known_scores = forest.look(parts.held_out.inputs)[:, 0]
+        ).fit(space(training.inputs).rows)
+        forest = Forest(space, trees, known.n_classes, threshold=0.5, known_scores=np.zeros(0))
+        known_scores = forest.scores_and_probabilities(held_out.inputs)[:, 0]
         if self.rule == "auto":
             return replace(forest, known_scores=known_scores)
         threshold = threshold_at(known_scores, self.known_recall)
         return replace(forest, threshold=threshold, known_scores=known_scores)
 
-    def _open_eyes(self, training: Labelled, seed: int) -> PlainEyes:
+    def _raw_space(self, training: Labelled, seed: int) -> RawSpace:
         inputs = training.inputs
-        principal = find_principal(inputs, self.n_components, whiten=False, seed=seed)
-        namer = learn_names(principal(inputs), training.labels)
+        components = fit_components(inputs, self.n_components, whiten=False, seed=seed)
+        regression = fit_regression(components(inputs), training.labels)
         varies = None if self.space == "pca" else np.ptp(as_rows(inputs), 0) > 0
-        return PlainEyes(principal, namer, varies)
+        return RawSpace(components, regression, varies)
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Fitted trees, how they look at items, and where unknown begins."""
+    """Fitted trees, their space, and the threshold."""
 
-    eyes: Eyes
+    space: ForestSpace
     trees: Any  # scikit-learn's
     n_classes: int
     threshold: float
-    known_scores: np.ndarray  # of the items held out
+    known_scores: np.ndarray  # of the held-out items
 
-    def look(self, inputs: np.ndarray) -> np.ndarray:
+    def scores_and_probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, 1 + C): the score, then the probability of each known class."""
 
         def of(part: np.ndarray) -> np.ndarray:
-            seen = self.eyes.look(part)
-            # scikit-learn gives the score with its sign turned.
-            return np.column_stack([-self.trees.score_samples(seen.rows), seen.probabilities])
+            items = self.space(part)
+            # scikit-learn's score has the opposite sign.
+            return np.column_stack([-self.trees.score_samples(items.rows), items.probabilities])
 
         return in_chunks(of, inputs, 1 + self.n_classes)
 
     def predict(self, inputs: np.ndarray) -> Predictions:
-        """Unknown where the score is above the threshold, else the likeliest class."""
-        seen = self.look(inputs)
-        return decide(seen[:, 0], seen[:, 1:], self.threshold, self.known_scores)
+        """Unknown where the score is above the threshold, else the most probable class."""
+        found = self.scores_and_probabilities(inputs)
+        return predict_by_threshold(found[:, 0], found[:, 1:], self.threshold, self.known_scores)
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        """Principal components of the items, or their embedding by f."""
-        look, n_columns = self.eyes.look, self.eyes.n_features
-        values = in_chunks(lambda part: look(part).features, inputs, n_columns)
+        """Principal components, or the embedding of f."""
+        values = in_chunks(lambda part: self.space(part).features, inputs, self.space.n_features)
         return values.astype(np.float32)

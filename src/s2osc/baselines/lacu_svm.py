@@ -1,31 +1,28 @@
-"""LACU-SVM: one-vs-rest separators pushed towards their class, the rest is left to the unknown.
+"""LACU-SVM: one-vs-rest SVMs pushed towards their class by the pool; the rest is unknown.
 
 For each known class, with y = +1 for its labelled items and -1 for the others,
 
     min over f  |w|^2 / 2 + C sum_labelled H_1(y f(x)) + C* sum_pool [R_s(f(x)) + R_s(-f(x))]
-    H_a(z) = max(0, a - z),  R_s(z) = H_1(z) - H_s(z): flat far out, so f avoids dense places
+    H_a(z) = max(0, a - z),  R_s(z) = H_1(z) - H_s(z): a ramp, so that f avoids dense regions
     balance:  max(-0.9, eta ybar) <= mean of f over the pool <= ybar, the mean of y
-    push:     f(x) <= -m for each labelled negative;  m = lambda + least f of a positive, where that
-              f is positive, else 0.5
+    push:     f(x) <= -m for each labelled negative;  m = lambda + the least f of a positive item,
+              if that is above 0, else 0.5
 
 R_s is not convex. Each round of the concave-convex procedure (CCCP) sets m, replaces -H_s by its
-tangent at the present f, and solves the convex problem that is left. The plain SVM f0, which knows
-no pool, takes the place of f_k(x) where f_k accepts x: d_k(x). The score is -max_k d_k(x), and an
-item that no class accepts is unknown.
+tangent at the current f, and solves the convex problem. d_k(x) is f_k(x), or the value of the plain
+SVM f0_k(x) where f_k(x) > 0. The score is -max_k d_k(x); an item that no class accepts is unknown.
 
 Reference: Q. Da, Y. Yu, Z.-H. Zhou, "Learning with Augmented Class by Exploiting Unlabeled Data",
 AAAI 2014. Objective, constraints and numbers are those of the authors' demo.
 
-What differs: f is linear in Nystroem features of the RBF kernel, or (the demo's kernel) in
-principal components of the items, because a kernel matrix over a pool of thousands is out of
-reach. RBF is the default: a hyperplane cannot close off a class on all sides. Rows are scaled to a
-mean variance of 1, so that C and the kernel's width suit any input. The method presumes a class to
-be the smaller part (three balanced classes at least): of one with half of the labels the lower end
-of the balance is -0.9, as eta ybar would turn the push around. The balance interval is never
-empty (with more than 20 classes ybar is below -0.9), and m is at most what a constant f can keep
-together with the balance: beyond it the constraints may contradict each other. A tenth of the
-labelled items is held out, as for all methods; the threshold that lets 95 % of them pass is an
-option.
+What differs: f is linear in Nystroem features of the RBF kernel, or (as in the demo) in principal
+components, because a kernel matrix over thousands of pool items is too large. RBF is the default: a
+hyperplane cannot enclose a class. Rows are scaled to a mean variance of 1, so that C and the kernel
+width suit any input. The method assumes that a class has less than half of the labels; else the
+lower bound of the balance is -0.9, because eta ybar would reverse the push. The balance interval is
+never empty (with more than 20 classes ybar is below -0.9), and m is at most what a constant f can
+satisfy together with the balance, or the constraints could contradict each other. Held-out known
+items can set the threshold (``rule="recall"``).
 """
 
 from dataclasses import dataclass, replace
@@ -37,12 +34,13 @@ from scipy.special import expit, softmax
 from sklearn.metrics.pairwise import rbf_kernel
 
 from s2osc.arrays import in_chunks
-from s2osc.baselines.principal import Principal, find_principal
-from s2osc.baselines.recipe import (
+from s2osc.baselines.shared import (
     IMAGES,
     ByRecipe,
-    Recipe,
-    check_several,
+    Components,
+    TeacherRecipe,
+    check_several_classes,
+    fit_components,
     hold_out,
     threshold_at,
 )
@@ -60,7 +58,7 @@ FIRST_PUSH = 0.5
 
 
 class Terms(NamedTuple):
-    """What the values z of f cost: up H_1(z) + down H_1(-z) + slope z, where low <= z <= high."""
+    """The loss up H_1(z) + down H_1(-z) + slope z of the values z of f, for low <= z <= high."""
 
     up: np.ndarray  # (n,)
     down: np.ndarray
@@ -69,15 +67,15 @@ class Terms(NamedTuple):
     high: np.ndarray
 
     def cost(self, z: np.ndarray) -> float:
-        """The sum over all values; the bounds are not looked at."""
+        """The sum over all values, without the bounds."""
         hinges = self.up * np.maximum(0, 1 - z) + self.down * np.maximum(0, 1 + z)
         return float((hinges + self.slope * z).sum())
 
     def nearest(self, v: np.ndarray, stiffness: float) -> tuple[np.ndarray, np.ndarray]:
         """argmin over z of cost(z) + stiffness / 2 (z - v)^2, and where z does not move with v.
 
-        The cost is a line below -1, another up to 1 and a third above: z is found on one of them,
-        or rests at a corner or a bound.
+        The cost is piecewise linear with corners at -1 and 1: z lies on one of the three lines, at
+        a corner or at a bound.
         """
         left = v + (self.up - self.slope) / stiffness
         middle = left - self.down / stiffness
@@ -87,8 +85,8 @@ class Terms(NamedTuple):
         return z, (z != left) & (z != middle) & (z != right)
 
 
-class Solution(NamedTuple):
-    """The minimum of a convex problem, and from where the search for the next may start."""
+class SvmSolution(NamedTuple):
+    """The minimum of a convex problem, and the state for a warm start."""
 
     weights: np.ndarray  # (d + 1,), the last is b
     pull: np.ndarray  # (n,) multipliers of z = rows @ weights
@@ -99,35 +97,34 @@ class Solution(NamedTuple):
 def minimise(
     rows: np.ndarray,
     terms: Terms,
-    start: Solution | None = None,
+    start: SvmSolution | None = None,
     *,
     tolerance: float = 2e-4,
     max_rounds: int = 30,
-) -> Solution:
+) -> SvmSolution:
     """min |w|^2 / 2 + terms of (rows @ weights), by an augmented Lagrangian and Newton's method.
 
-    The constraint is z = rows @ weights. With z put at its best the Lagrangian is a smooth function
-    of the weights alone, whose curvature comes from the few rows that rest at a corner or a bound:
-    that is what makes a step cheap.
+    The constraint is z = rows @ weights. Minimised over z, the Lagrangian is a smooth function of
+    the weights, whose curvature comes only from the rows at a corner or a bound.
     """
     if start is None:
-        start = Solution(np.zeros(rows.shape[1]), np.zeros(len(rows)), 0.1, False)
+        start = SvmSolution(np.zeros(rows.shape[1]), np.zeros(len(rows)), 0.1, False)
     weights, pull, stiffness, _ = start
     apart = 1.0
     for _ in range(max_rounds):
         loose = max(tolerance, min(0.1, 0.1 * apart))
-        weights, pull, now_apart = descend(rows, terms, weights, pull, stiffness, loose)
+        weights, pull, now_apart = minimise_lagrangian(rows, terms, weights, pull, stiffness, loose)
         is_found = now_apart < tolerance
         if is_found and loose == tolerance:
             break
         if now_apart > apart / 4:
             stiffness = min(4 * stiffness, 1e6)
         apart = now_apart
-    # The next problem is a similar one: a somewhat softer start leaves it room to move.
-    return Solution(weights, pull, max(0.1, stiffness / 16), is_found)
+    # A softer start for the next, similar problem.
+    return SvmSolution(weights, pull, max(0.1, stiffness / 16), is_found)
 
 
-def descend(
+def minimise_lagrangian(
     rows: np.ndarray,
     terms: Terms,
     weights: np.ndarray,
@@ -138,7 +135,7 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Minimise the Lagrangian: the weights, the next multipliers, and max |rows @ weights - z|."""
     is_penalised = np.append(np.ones(len(weights) - 1), 0)
-    # Where no row is at rest, b would be free to go anywhere.
+    # Without a row at a corner or a bound, b would be undetermined.
     ridge = np.append(np.ones(len(weights) - 1), 1e-3 * stiffness)
     v = rows @ weights + pull / stiffness
     z, at_rest = terms.nearest(v, stiffness)
@@ -152,7 +149,7 @@ def descend(
         step = -cho_solve(cho_factor(curvature), gradient)
         moved, penalised = rows @ step, is_penalised * step
         line = Line(v, moved, terms, stiffness, penalised @ weights, penalised @ step)
-        length = search(line, float(gradient @ step))
+        length = line_search(line, float(gradient @ step))
         weights, v = weights + length * step, v + length * moved
         z, at_rest = terms.nearest(v, stiffness)
     return weights, stiffness * (v - z), float(np.abs(v - pull / stiffness - z).max())
@@ -174,8 +171,8 @@ class Line(NamedTuple):
         return float(self.slope + length * self.curvature + force @ self.moved)
 
 
-def search(line: Line, slope: float, *, max_trials: int = 30) -> float:
-    """A length at which the slope of a convex function, ``slope`` at 0, has mostly gone."""
+def line_search(line: Line, slope: float, *, max_trials: int = 30) -> float:
+    """A length at which most of the slope of a convex function, ``slope`` at 0, is gone."""
     (low, low_slope), high, length = (0.0, slope), None, 1.0
     for _ in range(max_trials):
         now = line.slope_at(length)
@@ -205,7 +202,7 @@ class Problem(NamedTuple):
     balance: tuple[float, float]  # bounds of the mean of f over the pool
 
     def rows(self) -> np.ndarray:
-        """Labelled items, pool, and the mean of the pool, which weighs as much as all of it."""
+        """Labelled items, pool, and the mean of the pool with the weight of all of it."""
         return np.concatenate([self.labelled, self.pool, self._mean_weight * self._mean])
 
     @property
@@ -217,7 +214,7 @@ class Problem(NamedTuple):
         return float(np.sqrt(len(self.pool)))
 
     def tangent(self, weights: np.ndarray, push: float) -> Terms:
-        """The convex problem of one round: -H_s of both signs replaced by its tangent here."""
+        """The convex problem of one round: -H_s of both signs replaced by its tangent."""
         n_pool, is_positive = len(self.pool), self.signs > 0
         f = self.pool @ weights
         # H_s(f) has slope -1 below s, H_s(-f) slope 1 above -s; each enters with a minus.
@@ -233,7 +230,7 @@ class Problem(NamedTuple):
         )
 
     def objective(self, weights: np.ndarray) -> float:
-        """What CCCP brings down: margins on labelled items, ramps on the pool."""
+        """The objective of CCCP: margins on labelled items, ramps on the pool."""
         z, f = self.signs * (self.labelled @ weights), self.pool @ weights
         ramps = sum((hinge(1, side) - hinge(self.clip, side)).sum() for side in (f, -f))
         margin = (weights[:-1] ** 2).sum() / 2
@@ -250,10 +247,10 @@ def hinge(a: float, z: np.ndarray) -> np.ndarray:
 
 
 def balance_bounds(signs: np.ndarray, eta: float) -> tuple[float, float]:
-    """Between which values the mean of f over the pool is to lie.
+    """The bounds of the mean of f over the pool.
 
-    Of a class that has half of the labels or more, only that its share does not grow: the lower
-    bound, from which the push of the negatives comes, would else be above 0.
+    For a class with half of the labels or more, the lower bound is fixed: it limits the push, and
+    would else be above 0.
 
     >>> low, high = balance_bounds(np.array([1, -1, -1, -1, -1]), 1.3)
     >>> round(low, 2), round(high, 2)
@@ -264,25 +261,25 @@ def balance_bounds(signs: np.ndarray, eta: float) -> tuple[float, float]:
 
 
 def plain_svm(rows: np.ndarray, signs: np.ndarray, cost: float) -> np.ndarray:
-    """f0: the ordinary SVM of the labelled items."""
+    """f0: the SVM of the labelled items alone."""
     free = np.full(len(signs), np.inf)
     terms = Terms(cost * (signs > 0), cost * (signs < 0), np.zeros(len(signs)), -free, free)
     return minimise(rows, terms).weights
 
 
 def push_of(problem: Problem, weights: np.ndarray, push_step: float) -> float:
-    """m: how far below zero f must be at labelled negatives."""
+    """m: how far below zero f must be for labelled negatives."""
     least = float((problem.labelled @ weights)[problem.signs > 0].min())
     push = FIRST_PUSH if least <= 0 else least + push_step
-    # So much a constant f can keep, the balance too. With more, the two may contradict each other,
-    # or drive positives and push up in turn without end.
+    # A constant f satisfies this push and the balance. With a larger one, the two may contradict
+    # each other, or positives and push may grow in turn without end.
     return min(push, -problem.balance[0])
 
 
 def tighten(
     problem: Problem, weights: np.ndarray, *, push_step: float, n_rounds: int
 ) -> np.ndarray:
-    """f: the rounds of CCCP, from the plain SVM on."""
+    """f: the rounds of CCCP, starting from the plain SVM."""
     rows, solution = problem.rows(), None
     for _ in range(n_rounds):
         push = push_of(problem, weights, push_step)
@@ -292,20 +289,20 @@ def tighten(
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
-    """Items as the rows in which f is linear, of mean variance 1; without the column for b."""
+class LinearSpace:
+    """The rows in which f is linear, with a mean variance of 1, without the column for b."""
 
-    principal: Principal
+    components: Components
     scale: float
     landmarks: np.ndarray | None  # (m, k); None: the kernel is linear
     mixing: np.ndarray  # (m, d) the inverse root of the kernel between landmarks
 
     @property
     def n_columns(self) -> int:
-        return self.principal.n_components if self.landmarks is None else self.mixing.shape[1]
+        return self.components.n_components if self.landmarks is None else self.mixing.shape[1]
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
-        rows = self.principal(inputs).astype(np.float64) / self.scale
+        rows = self.components(inputs).astype(np.float64) / self.scale
         if self.landmarks is None:
             return rows
         return rbf_kernel(rows, self.landmarks) @ self.mixing
@@ -313,23 +310,23 @@ class Space:
 
 def find_space(
     inputs: np.ndarray, kernel: Kernel, n_components: int, n_landmarks: int, *, seed: int
-) -> Space:
-    """Principal components of all items seen, and for the RBF kernel features by Nystroem."""
-    principal = find_principal(inputs, n_components, whiten=False, seed=seed)
-    rows = principal(inputs)
+) -> LinearSpace:
+    """Principal components of all items; for the RBF kernel, Nystroem features of them."""
+    components = fit_components(inputs, n_components, whiten=False, seed=seed)
+    rows = components(inputs)
     scale = float(np.sqrt(rows.var(0, dtype=np.float64).mean()))
     if kernel == "linear":
-        return Space(principal, scale, None, np.zeros((0, 0)))
+        return LinearSpace(components, scale, None, np.zeros((0, 0)))
     chosen = rng(seed, "landmarks").permutation(len(rows))[:n_landmarks]
     landmarks = rows[chosen].astype(np.float64) / scale
     values, vectors = np.linalg.eigh(rbf_kernel(landmarks))
     is_real = values > 1e-10 * values[-1]
-    return Space(principal, scale, landmarks, vectors[:, is_real] / np.sqrt(values[is_real]))
+    return LinearSpace(components, scale, landmarks, vectors[:, is_real] / np.sqrt(values[is_real]))
 
 
 @dataclass(frozen=True)
 class LACUSVM(ByRecipe):
-    """Large-margin separators that leave room for unknown classes where the pool is dense."""
+    """Large-margin classifiers that leave room for unknown classes where the pool is dense."""
 
     kernel: Kernel = "rbf"
     cost: float = 1.0  # C
@@ -340,9 +337,9 @@ class LACUSVM(ByRecipe):
     n_rounds: int = 10
     n_components: int = 100
     n_landmarks: int = 300  # of the RBF kernel
-    rule: Rule = "sign"  # "recall": the threshold that keeps known_recall of held-out known items
+    rule: Rule = "sign"  # "recall": the threshold comes from held-out known items
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         require_choice("LACUSVM.kernel", self.kernel, Kernel)
@@ -360,14 +357,14 @@ class LACUSVM(ByRecipe):
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "Separators":
-        """Find f0 and f of each class, from labelled items and the pool."""
-        check_several(known)
+        """Fit f0 and f of each class to labelled items and pool."""
+        check_several_classes(known)
         if not len(pool):
-            raise DataError("the pool has no items; give LACUSVM some to find dense places from")
+            raise DataError("the pool has no items; LACUSVM needs some to find dense regions")
         training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
-        seen = np.concatenate([training.inputs, pool])
-        space = find_space(seen, self.kernel, self.n_components, self.n_landmarks, seed=seed)
-        rows = with_one(space(seen))
+        items = np.concatenate([training.inputs, pool])
+        space = find_space(items, self.kernel, self.n_components, self.n_landmarks, seed=seed)
+        rows = with_one(space(items))
         labelled, unlabelled = rows[: len(training)], rows[len(training) :]
         n_classes = training.n_classes
         plain, tight = np.zeros((2, rows.shape[1], n_classes))
@@ -396,33 +393,32 @@ class LACUSVM(ByRecipe):
 
 @dataclass(frozen=True, eq=False)
 class Separators:
-    """f and the plain SVM f0 of each class, in the space they are linear in."""
+    """f and the plain SVM f0 of each class, linear in a space."""
 
-    space: Space
+    space: LinearSpace
     plain: np.ndarray  # (d + 1, C)
     tight: np.ndarray  # (d + 1, C)
     threshold: float  # of the score
 
     def predict(self, inputs: np.ndarray) -> Predictions:
-        """The class that f0 ranks first among those accepted, or unknown."""
+        """The accepted class with the largest f0, or unknown."""
         n_classes = self.tight.shape[1]
         weights = np.concatenate([self.plain, self.tight], axis=1)
         values = in_chunks(lambda part: with_one(self.space(part)) @ weights, inputs, 2 * n_classes)
-        return decide(values[:, n_classes:], values[:, :n_classes], self.threshold)
+        return predict_from_values(values[:, n_classes:], values[:, :n_classes], self.threshold)
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """The rows in which f is linear."""
         return in_chunks(self.space, inputs, self.space.n_columns).astype(np.float32)
 
 
-def decide(tight: np.ndarray, plain: np.ndarray, threshold: float) -> Predictions:
-    """Labels from f and f0: f0_k(x) stands in for f_k(x) where that is positive.
+def predict_from_values(tight: np.ndarray, plain: np.ndarray, threshold: float) -> Predictions:
+    """Labels from f and f0: f0_k(x) replaces f_k(x) where that is positive.
 
-    The score is minus the largest value, unknown is what scores above the threshold. A margin of 1
-    is believed like odds of e^2 to 1.
+    The score is minus the largest value. For the confidence, a margin of 1 counts as odds of e^2.
 
     >>> f, f0 = np.array([[0.5, 0.2], [-0.1, -2.0]]), np.array([[0.3, 0.9], [1.0, 0.0]])
-    >>> decide(f, f0, 0.0).labels.tolist()
+    >>> predict_from_values(f, f0, 0.0).labels.tolist()
     [1, -1]
     """
     values = np.where(tight > 0, plain, tight)
@@ -439,5 +435,5 @@ def decide(tight: np.ndarray, plain: np.ndarray, threshold: float) -> Prediction
 
 
 def with_one(rows: np.ndarray) -> np.ndarray:
-    """A column of ones after the last, for b."""
+    """The rows with a last column of ones, for b."""
     return np.column_stack([rows, np.ones(len(rows))])

@@ -1,15 +1,14 @@
-"""Mahalanobis: s = min_c sqrt((e - mu_c)' S^-1 (e - mu_c)), classes as Gaussians of one shape.
+"""Mahalanobis: s = min_c sqrt((e - mu_c)' S^-1 (e - mu_c)), classes as Gaussians.
 
-mu_c is the mean embedding of class c over the training items and S their covariance around these
+mu_c is the mean embedding of class c over the training items, S their covariance around these
 means, shared by all classes.
 
 Kimin Lee, Kibok Lee, Honglak Lee and Jinwoo Shin, "A simple unified framework for detecting
 out-of-distribution samples and adversarial attacks", NeurIPS 2018.
 
-Published with scores of many layers, weighed by a regression on unknown items, and with perturbed
-inputs; here the last layer alone, since no unknown items may be used. A ridge (a small share of the
-mean variance) stands in for the pseudo-inverse: units that no training item excites have no
-variance at all.
+What differs: the published method combines many layers by a regression on unknown items and
+perturbs inputs; here, without unknown items, it is the last layer alone. A ridge (a small share of
+the mean variance) replaces the pseudo-inverse, because some units have no variance.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from s2osc.baselines.post_hoc import (
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.pipeline.teacher import class_centres, distance_to_centres
 from s2osc.settings import require_positive
 from s2osc.types import Labelled
@@ -33,11 +32,11 @@ LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Mahalanobis(ByRecipe):
-    """An item is unknown where it lies far from every class, as measured by their spread."""
+    """An item is unknown where it is far from every class in Mahalanobis distance."""
 
-    ridge: float = 1e-3  # share of the mean variance that every direction gets on top
+    ridge: float = 1e-3  # share of the mean variance added to every direction
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
@@ -48,15 +47,15 @@ class Mahalanobis(ByRecipe):
         embeddings = training_outputs(closed).embeddings
         classes = fit_gaussians(embeddings, closed.training.labels, self.ridge)
         return with_threshold(
-            closed, lambda seen: classes.distance(seen.embeddings), self.known_recall
+            closed, lambda outputs: classes.distance(outputs.embeddings), self.known_recall
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """Classes in the space where their common covariance is the identity, in double precision.
+    """Class means in the space where the shared covariance is the identity.
 
-    Directions of hardly any variance are stretched so far that rounding in single would show.
+    In float64: directions of little variance are scaled up so far that float32 is too coarse.
     """
 
     origin: np.ndarray  # (d,) the mean of all items
@@ -64,7 +63,7 @@ class Gaussians:
     means: np.ndarray  # (C, d), whitened
 
     def distance(self, embeddings: np.ndarray) -> np.ndarray:
-        """To the nearest mean: one product with the covariance, however many classes there are."""
+        """The distance to the nearest class mean."""
         return in_chunks(
             lambda rows: np.sqrt(
                 distance_to_centres((rows - self.origin) @ self.whitening, self.means)
@@ -83,8 +82,8 @@ def fit_gaussians(embeddings: np.ndarray, labels: np.ndarray, ridge: float) -> G
     """
     rows = embeddings.astype(np.float64)
     means, origin = class_centres(rows, labels), rows.mean(0)
-    around = rows - means[labels]
-    covariance = around.T @ around / len(rows)
+    centred = rows - means[labels]
+    covariance = centred.T @ centred / len(rows)
     variance = max(np.trace(covariance) / len(covariance), LEAST_VARIANCE)
     covariance[np.diag_indices_from(covariance)] += ridge * variance
     whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T

@@ -3,8 +3,8 @@
 Sagar Vaze, Kai Han, Andrea Vedaldi and Andrew Zisserman, "Open-set recognition: a good closed-set
 classifier is all you need?", ICLR 2022.
 
-Published with long training (600 epochs, RandAugment); here f is the one every method shares, so
-that only scores are compared. It is trained on plain labels: smoothed ones spoil the logits.
+What differs: published with long training (600 epochs, RandAugment); here f is the classifier that
+all methods share. It is trained without label smoothing, which distorts the logits.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.baselines.post_hoc import PostHoc, check_known_recall, with_threshold
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.types import Labelled
 
 
@@ -21,14 +21,16 @@ class MaxLogit(ByRecipe):
     """An item is unknown where no class has a large logit."""
 
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> PostHoc:
         closed = train_closed(known, self.recipe, seed=seed, device=device)
-        return with_threshold(closed, lambda seen: negative_max(seen.logits), self.known_recall)
+        return with_threshold(
+            closed, lambda outputs: negative_max(outputs.logits), self.known_recall
+        )
 
 
 def negative_max(logits: np.ndarray) -> np.ndarray:

@@ -1,25 +1,23 @@
-"""ODIN: soften f's probabilities, nudge each item towards its class, and see how sure f gets.
+"""ODIN: temperature scaling of f's softmax, and inputs perturbed towards their predicted class.
 
     S_i(x; T) = exp(l_i(x) / T) / sum_j exp(l_j(x) / T)            l: the logits of f
     x~        = x - eps sign(- grad_x log S_c(x; T))               c = argmax_i l_i(x)
     conf(x)   = max_i S_i(x~; T)
 
-Items of known classes gain more from the nudge than others; unknown where conf is low. At T = 1 and
-eps = 0 this is the largest softmax probability.
+The perturbation raises conf more for items of known classes; an item is unknown where conf is low.
+With T = 1 and eps = 0, conf is the largest softmax probability.
 
 Reference: S. Liang, Y. Li, R. Srikant, "Enhancing the Reliability of Out-of-distribution Image
 Detection in Neural Networks", ICLR 2018.
 
-What differs: T and eps were published as tuned on out-of-distribution items, which nobody has here.
-Known items held out of training choose both, or they are given. T is the one, from 1 to the
-published 1,000, that makes f's probabilities as right as they are sure (C. Guo et al., "On
-Calibration of Modern Neural Networks", ICML 2017): the published T compares f's largest logit to
-their mean, which tells items of another data set and loses unknown classes that resemble two known
-ones. eps is the one of a grid that makes f surest. It is in units of pixels from 0 to 1; for
-vectors, in deviations of each feature over the training items. The score given is
-T (log(1 / conf) - log C), which falls as conf rises and is in the units of logits: at T = 1000 conf
-itself differs from 1 / C by a thousandth, and its order would be lost to rounding. The threshold
-lets 95 % of the items held out pass, perturbed like all others.
+What differs: T and eps were tuned on out-of-distribution items; here they are chosen on held-out
+known items, or given. T, from 1 to the published 1,000, calibrates f (C. Guo et al., "On
+Calibration of Modern Neural Networks", ICML 2017): at the published T, conf compares the largest
+logit with the mean of all, which misses unknown classes that resemble two known ones. eps is the
+one of a grid that maximises the mean conf. Its unit is that of pixels from 0 to 1; for vectors, the
+deviation of each feature over the training items. The score is T (log(1 / conf) - log C), in the
+units of logits: at T = 1000, conf differs from 1 / C by a thousandth, and rounding would destroy
+its order. The threshold comes from held-out known items, perturbed like all others.
 """
 
 from dataclasses import dataclass, replace
@@ -31,7 +29,14 @@ from scipy.special import log_softmax, logsumexp, softmax
 from torch import Tensor
 
 from s2osc.arrays import chunks
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, decide, threshold_at, train_closed
+from s2osc.baselines.shared import (
+    IMAGES,
+    ByRecipe,
+    TeacherRecipe,
+    predict_by_threshold,
+    threshold_at,
+    train_closed,
+)
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import SCORING_BATCH
@@ -53,10 +58,10 @@ def confidence(logits: np.ndarray, temperature: float) -> np.ndarray:
     return softmax(logits.astype(np.float64) / temperature, axis=1).max(1)
 
 
-def doubt(logits: np.ndarray, temperature: float) -> np.ndarray:
+def unknownness(logits: np.ndarray, temperature: float) -> np.ndarray:
     """T (log(1 / conf) - log C): falls as conf rises, in the units of logits.
 
-    >>> doubt(np.array([[3.0, 1.0, 0.0], [1.0, 1.0, 1.0]]), 1000).round(3).tolist()
+    >>> unknownness(np.array([[3.0, 1.0, 0.0], [1.0, 1.0, 1.0]]), 1000).round(3).tolist()
     [-1.666, 0.0]
     """
     behind = logits.astype(np.float64) - logits.max(1, keepdims=True)
@@ -64,25 +69,23 @@ def doubt(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def perturb(network: Network, batch: Tensor, eps: float, temperature: float) -> Tensor:
-    """x~: each item a step of ``eps`` closer to the class it looks most like, in float32.
+    """x~: each item after a step of ``eps`` towards its predicted class, float32.
 
-    ``batch`` is as the networks take it. They normalise inside, so that a step in the units of
-    their inputs is the same for all channels.
+    The step is in the units of the inputs, before the network normalises them.
     """
     inputs = batch.float().detach().requires_grad_()
-    doubts = _doubt_of_others(network(inputs) / temperature)
-    (gradient,) = torch.autograd.grad(doubts.sum(), inputs)
-    # As published, no slope counts as a rising one; torch's sign would be 0 there.
+    log_odds = _log_odds_of_others(network(inputs) / temperature)
+    (gradient,) = torch.autograd.grad(log_odds.sum(), inputs)
+    # As published, a gradient of zero counts as positive; torch.sign would give 0.
     sign = torch.where(gradient >= 0, 1.0, -1.0)
     unit = BYTE if batch.dtype == torch.uint8 else network.scale
     return (inputs - eps * unit * sign).detach()
 
 
-def _doubt_of_others(softened: Tensor) -> Tensor:
+def _log_odds_of_others(softened: Tensor) -> Tensor:
     """log sum_{i != c} exp(l_i / T) - l_c / T, which is log(1 / S_c - 1), of each item.
 
-    It falls as S_c rises, so that its slope has the sign of that of -log S_c. The latter is 0 in
-    single precision where f is very sure; this one never is.
+    Its gradient has the sign of that of -log S_c, which is 0 in float32 where f is very confident.
     """
     likeliest = softened.argmax(1, keepdim=True)
     others = softened.scatter(1, likeliest, -torch.inf)
@@ -92,12 +95,12 @@ def _doubt_of_others(softened: Tensor) -> Tensor:
 def perturbed_logits(
     network: Network, inputs: np.ndarray, eps: float, temperature: float
 ) -> np.ndarray:
-    """(n, C) float32: what f says about the perturbed items."""
+    """(n, C) float32: f's logits for the perturbed items."""
     device = str(next(network.parameters()).device)
     network.eval()
     logits = np.empty((len(inputs), network.head.out_features), np.float32)
     batches = chunks(len(inputs), SCORING_BATCH)
-    for rows in track(batches, "ODIN perturbs items", total=len(batches)):
+    for rows in track(batches, "perturbing items", total=len(batches)):
         batch = as_tensor(inputs[rows], device)
         if eps:
             batch = perturb(network, batch, eps, temperature)
@@ -107,31 +110,30 @@ def perturbed_logits(
 
 
 def choose_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
-    """The T from 1 to 1,000 at which the labels are likeliest: f is then as sure as it is right.
+    """The T from 1 to 1,000 that minimises the negative log-likelihood of the labels.
 
-    An f that is never wrong cannot be too sure: T is 1.
+    If f makes no error, T is 1.
 
-    >>> sure, labels = np.tile([4.0, 0.0], (4, 1)), np.array([0, 0, 0, 1])
-    >>> round(choose_temperature(sure, labels), 2)  # right three times of four: 4 / log 3
+    >>> logits, labels = np.tile([4.0, 0.0], (4, 1)), np.array([0, 0, 0, 1])
+    >>> round(choose_temperature(logits, labels), 2)  # three of four are right: 4 / log 3
     3.64
     """
 
-    def surprise(log_temperature: float) -> float:
+    def negative_log_likelihood(log_temperature: float) -> float:
         softened = log_softmax(logits.astype(np.float64) / np.exp(log_temperature), axis=1)
         return -float(softened[np.arange(len(labels)), labels].mean())
 
     bounds = (0.0, np.log(PUBLISHED_TEMPERATURE))
-    best = minimize_scalar(surprise, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x
-    return float(np.exp(min((0.0, best), key=surprise)))
+    best = minimize_scalar(
+        negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-4}
+    ).x
+    return float(np.exp(min((0.0, best), key=negative_log_likelihood)))
 
 
 def choose_eps(
     network: Network, known: np.ndarray, grid: tuple[float, ...], temperature: float
 ) -> float:
-    """The step after which f is surest of known items, on average; the smaller one of two equals.
-
-    No unknown item is needed.
-    """
+    """The eps with the largest mean conf over known items; of equal ones, the smallest."""
 
     def mean_confidence(eps: float) -> float:
         logits = perturbed_logits(network, known, eps, temperature)
@@ -142,13 +144,13 @@ def choose_eps(
 
 @dataclass(frozen=True)
 class ODIN(ByRecipe):
-    """f's softened confidence after a small step that raises it."""
+    """f's confidence at temperature T, after a perturbation that raises it."""
 
-    temperature: float | None = None  # None: the one that calibrates f
-    eps: float | None = None  # None: the best of the grid
+    temperature: float | None = None  # None: chosen to calibrate f
+    eps: float | None = None  # None: chosen from the grid
     grid: tuple[float, ...] = (0.0, 0.0005, 0.0014, 0.0028, 0.005)
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 < self.temperature < np.inf:
@@ -163,8 +165,8 @@ class ODIN(ByRecipe):
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> "Perturbed":
-        """Train f, choose T and the step, set the threshold; the pool is not looked at."""
+    ) -> "PerturbedClassifier":
+        """Train f, choose T and eps, set the threshold; the pool is not used."""
         teacher, _, held_out = train_closed(known, self.recipe, seed=seed, device=device)
         temperature, eps = self.temperature, self.eps
         if temperature is None:
@@ -172,7 +174,7 @@ class ODIN(ByRecipe):
             temperature = choose_temperature(logits, held_out.labels)
         if eps is None:
             eps = choose_eps(teacher.network, held_out.inputs, self.grid, temperature)
-        fitted = Perturbed(teacher, temperature, eps, 0.0, known_scores=np.zeros(0))
+        fitted = PerturbedClassifier(teacher, temperature, eps, 0.0, known_scores=np.zeros(0))
         scores = fitted.score(held_out.inputs)
         return replace(
             fitted, threshold=threshold_at(scores, self.known_recall), known_scores=scores
@@ -180,24 +182,24 @@ class ODIN(ByRecipe):
 
 
 @dataclass(frozen=True, eq=False)
-class Perturbed:
-    """f, the step, and where unknown begins."""
+class PerturbedClassifier:
+    """f, T, eps and the threshold."""
 
     teacher: Teacher
     temperature: float
     eps: float
     threshold: float
-    known_scores: np.ndarray  # of the items held out, perturbed too
+    known_scores: np.ndarray  # of the held-out items, perturbed
 
     def score(self, inputs: np.ndarray) -> np.ndarray:
-        """How little f believes in the perturbed items."""
+        """The score of the perturbed items."""
         network = self.teacher.network
         logits = perturbed_logits(network, inputs, self.eps, self.temperature)
-        return doubt(logits, self.temperature)
+        return unknownness(logits, self.temperature)
 
     def predict(self, inputs: np.ndarray) -> Predictions:
-        """Unknown where f stays unsure after the step, else what f says about the item itself."""
-        return decide(
+        """Unknown where the score is above the threshold, else f's class before perturbing."""
+        return predict_by_threshold(
             self.score(inputs),
             self.teacher.probabilities(inputs),
             self.threshold,
@@ -205,5 +207,5 @@ class Perturbed:
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        """The embedding by f."""
+        """The embedding of f."""
         return self.teacher.outputs(inputs).embeddings

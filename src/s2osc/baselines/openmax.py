@@ -1,6 +1,6 @@
-"""OpenMax: logits weighed down by how extreme an item is for each class, and one for the rest.
+"""OpenMax: logits reduced by how extreme an item is for each class, and a logit for unknown.
 
-    d_c      distance from l(x) to mu_c, the mean logits of training items of c that f gets right
+    d_c      distance from l(x) to mu_c, the mean logits of correctly classified items of class c
     W_c      a Weibull distribution fitted to the largest of these distances in class c
     omega_c  (A + 1 - i) / A where c has the i-th largest logit, 0 beyond the A-th
     l'_c   = l_c (1 - omega_c W_c(d_c)),    l'_unknown = sum_c (l_c - l'_c)
@@ -8,12 +8,11 @@
 
 Abhijit Bendale and Terrance Boult, "Towards open set deep networks", CVPR 2016.
 
-The score is the log-odds of P_unknown: the same order, without ties where it rounds to 1. As in
-the authors' library, distances are shifted so that the smallest of a tail is 1 before the fit. Of
-small classes the tail is a tenth: fitted to more, ordinary items look extreme. A is 3 (for few
-classes) rather than 10. By default an item is unknown above the threshold that all
-scores share; ``rule="own"`` is the published one: unknown has the largest P, or no P reaches
-``least_probability``.
+What differs: the score is the log-odds of P_unknown, which orders items alike without rounding to
+1. As in the authors' library, the distances of a tail are shifted to start at 1 before the fit. In
+small classes the tail is at most a tenth, or ordinary items would look extreme. A is 3 instead of
+10, for few classes. By default, held-out known items set the threshold; ``rule="own"`` is the
+published rule: unknown has the largest P, or no P reaches ``least_probability``.
 """
 
 from dataclasses import dataclass
@@ -27,11 +26,11 @@ from scipy.special import logsumexp, softmax
 from s2osc.baselines.post_hoc import (
     PostHoc,
     check_known_recall,
-    look,
+    score_items,
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.settings import require_choice, require_least, require_range
 from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
 
@@ -44,15 +43,15 @@ Distance = Literal["euclidean", "both"]
 
 @dataclass(frozen=True)
 class OpenMax(ByRecipe):
-    """An item is unknown where its logits are extreme for the classes they speak for."""
+    """An item is unknown where its logits are extreme for its top classes."""
 
     n_tail: int = 20  # largest distances in each class
-    n_ranks: int = 3  # A: so many of the largest logits are weighed down
+    n_ranks: int = 3  # A: how many of the largest logits are reduced
     distance: Distance = "euclidean"  # "both": Euclidean / 200 + cosine
     rule: Literal["recall", "own"] = "recall"
-    least_probability: float = 0.9  # of the class given, under its own rule
+    least_probability: float = 0.9  # of the predicted class, with rule="own"
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
@@ -70,12 +69,14 @@ class OpenMax(ByRecipe):
         tails = fit_tails(logits, closed.training.labels, self.n_tail, self.distance)
         recogniser = with_threshold(
             closed,
-            lambda seen: unknown_log_odds(revise(seen.logits, tails(seen.logits), self.n_ranks)),
+            lambda outputs: unknown_log_odds(
+                revise(outputs.logits, tails(outputs.logits), self.n_ranks)
+            ),
             self.known_recall,
         )
         if self.rule == "recall":
             return recogniser
-        return OwnRule(recogniser, tails, self.n_ranks, self.least_probability)
+        return PublishedRule(recogniser, tails, self.n_ranks, self.least_probability)
 
 
 class Weibull(NamedTuple):
@@ -95,7 +96,7 @@ class Weibull(NamedTuple):
 
 
 def fit_weibull(values: np.ndarray) -> Weibull:
-    """The most likely shape and scale of positive values; where all are equal, nearly a step."""
+    """Maximum likelihood fit to positive values; nearly a step where all are equal."""
     logs = np.log(values / values.max())
 
     def slope(shape: float) -> float:
@@ -123,8 +124,8 @@ def distances(logits: np.ndarray, means: np.ndarray, kind: Distance = "euclidean
 
 
 @dataclass(frozen=True, eq=False)
-class Tails:
-    """Where the distances of each class begin to be extreme, and how they go on."""
+class ClassTails:
+    """The Weibull fits to the largest distances of each class."""
 
     means: np.ndarray  # (C, C)
     starts: np.ndarray  # (C,) the smallest distance in each tail
@@ -138,20 +139,20 @@ class Tails:
         return np.stack(columns, axis=1)
 
 
-def fit_tails(logits: np.ndarray, labels: np.ndarray, n_tail: int, kind: Distance) -> Tails:
-    """Class means over training items that f gets right, and the tails of the distances to them."""
+def fit_tails(logits: np.ndarray, labels: np.ndarray, n_tail: int, kind: Distance) -> ClassTails:
+    """Class means over correctly classified items, and the tails of the distances to them."""
     logits, is_right = logits.astype(np.float64), logits.argmax(1) == labels
     means, starts, fitted = [], [], []
     for c in range(labels.max() + 1):
         of_class = labels == c
-        # Of a class that f never gets right, all items must do.
+        # If no item of a class is classified correctly, all are used.
         rows = logits[of_class & is_right] if is_right[of_class].any() else logits[of_class]
         means.append(rows.mean(0))
         ascending = np.sort(distances(rows, means[-1][None], kind)[:, 0])
         tail = ascending[-min(n_tail, ceil(TAIL_SHARE * len(rows))) :]
         starts.append(tail[0])
         fitted.append(fit_weibull(tail - tail[0] + 1))
-    return Tails(np.stack(means), np.array(starts), tuple(fitted), kind)
+    return ClassTails(np.stack(means), np.array(starts), tuple(fitted), kind)
 
 
 def revise(logits: np.ndarray, extremeness: np.ndarray, n_ranks: int) -> np.ndarray:
@@ -174,16 +175,16 @@ def unknown_log_odds(revised: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnRule:
-    """The published decision, by the probabilities of all classes and the unknown one."""
+class PublishedRule:
+    """The published rule, by the probabilities of all classes and unknown."""
 
-    scored: PostHoc
-    tails: Tails
+    post_hoc: PostHoc
+    tails: ClassTails
     n_ranks: int
     least_probability: float
 
     def predict(self, inputs: np.ndarray) -> Predictions:
-        logits, scores = look(self.scored.network, self.scored.score, inputs)
+        logits, scores = score_items(self.post_hoc.network, self.post_hoc.score, inputs)
         p = softmax(revise(logits, self.tails(logits), self.n_ranks), axis=1)
         p_best = p[:, :-1].max(1)
         is_unknown = (p[:, -1] > p_best) | (p_best < self.least_probability)
@@ -195,4 +196,4 @@ class OwnRule:
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        return self.scored.features(inputs)
+        return self.post_hoc.features(inputs)

@@ -1,23 +1,32 @@
-"""SENC-MaS: small sketches of all known items and of each class; unknown is what neither meets.
+"""SENC-MaS: matrix sketches of all known items and of each class.
 
-Every item is brought to unit length, x^. A sketch B of n items (frequent directions) answers how
-well an item meets them,
+Every item is scaled to unit length, x^. The similarity of an item to the n items behind a sketch B
+(frequent directions) is
 
     sim(x; B, n) = |B x^|^2 / n,   about the mean squared cosine between x and the n items,
 
-or, as an option, |V x^|^2, the share of x within the directions V of the sketch. The global sketch
-of all known items tells known from unknown: unknown where sim is below a threshold. The local
-sketch of each class names the known: the class with the largest sim. A stream merges newly labelled
-items into the sketches, and adds a local sketch for each new class (``extend``).
+or, as an option, |V x^|^2, the share of x within the directions V of the sketch. An item is unknown
+where its similarity to the global sketch of all known items is below a threshold; else it gets the
+class whose local sketch is most similar. In a stream, newly labelled items are merged into the
+sketches, and each new class gets a local sketch (``extend_sketches``).
 
-Reference: X. Mu, F. Zhu, J. Du, E.-P. Lim, Z.-H. Zhou, "Streaming Classification with Emerging New
-Class by Class Matrix Sketching", AAAI 2017.
+Frequent directions: a sketch B of the rows A has fewer than l rows. Rows are added up to 2 l; then,
+with the singular value decomposition U S V', B = sqrt(max(S^2 - delta, 0)) V' where delta is the
+l-th largest S^2. For any rows in any order
 
-What differs: of the published method, the two kinds of sketches, the inner products, a threshold
-drawn from the data and the updates are certain; the exact similarity, threshold and sizes are our
-reading. The threshold lets 95 % of the labelled items held out of the sketches pass, or is the mean
-minus one deviation of their similarities. Pixels are never negative, so that the mean image
-outweighs all else in sim; ``center`` takes the mean of the training items away first.
+    0 <= A'A - B'B <= |A|_F^2 / l
+
+and a sketch of two stacked sketches is a sketch of both with the same bound.
+
+References: X. Mu, F. Zhu, J. Du, E.-P. Lim, Z.-H. Zhou, "Streaming Classification with Emerging New
+Class by Class Matrix Sketching", AAAI 2017; E. Liberty, "Simple and Deterministic Matrix
+Sketching", KDD 2013.
+
+What differs: the two kinds of sketches, the inner products, a threshold from the data and the
+updates are published; the exact similarity, threshold and sizes are our reading. The threshold
+comes from held-out known items: the score that 95 % of them do not exceed, or one deviation above
+their mean. Pixels are never negative, so the mean image dominates the similarity; ``center``
+subtracts the mean of the training items.
 """
 
 from dataclasses import dataclass
@@ -26,14 +35,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from s2osc.arrays import in_chunks, unit_rows
-from s2osc.baselines.frequent_directions import merge
-from s2osc.baselines.recipe import (
+from s2osc.baselines.shared import (
     IMAGES,
     ByRecipe,
-    Recipe,
+    TeacherRecipe,
     as_rows,
-    decide,
     hold_out,
+    predict_by_threshold,
     threshold_at,
 )
 from s2osc.errors import DataError, SettingsError
@@ -46,7 +54,7 @@ Rule = Literal["known recall", "mean - std"]
 
 
 class Sketch(NamedTuple):
-    """A few rows that stand for many items."""
+    """A few rows with about the second moments of many items."""
 
     rows: np.ndarray  # (fewer than l, D) orthogonal
     n_items: int
@@ -57,7 +65,7 @@ class Sketch(NamedTuple):
         return unit_rows(self.rows)
 
     def merged_with(self, rows: np.ndarray, n_directions: int) -> "Sketch":
-        """A sketch of these items and of more."""
+        """The sketch of these items and more."""
         return Sketch(merge(self.rows, rows, n_directions), self.n_items + len(rows))
 
 
@@ -67,9 +75,9 @@ def empty_sketch(n_features: int) -> Sketch:
 
 
 def similarity(rows: np.ndarray, to: Sketch, kind: Similarity) -> np.ndarray:
-    """How well unit rows meet the items behind a sketch, from 0 to 1.
+    """The similarity of unit rows to the items behind a sketch, from 0 to 1.
 
-    Squares, because the rows of a sketch may point either way along their direction.
+    Squared, because the sign of a sketch's rows is arbitrary.
     """
     if kind == "energy":
         return ((rows @ to.directions.T) ** 2).sum(1)
@@ -78,14 +86,14 @@ def similarity(rows: np.ndarray, to: Sketch, kind: Similarity) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SENCMaS(ByRecipe):
-    """A global sketch that tells known from unknown, and local ones that name the known."""
+    """A global sketch for known against unknown, and a local sketch per known class."""
 
     n_directions: int = 50  # l, of every sketch
-    center: bool = False  # whether the mean of the training items is taken away first
+    center: bool = False  # subtract the mean of the training items
     similarity: Similarity = "mean square"
     rule: Rule = "known recall"
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES  # only its share of items held out
+    recipe: TeacherRecipe = IMAGES  # only its held_out is used
 
     def __post_init__(self) -> None:
         require_least("SENCMaS.n_directions", self.n_directions, 2)
@@ -96,7 +104,7 @@ class SENCMaS(ByRecipe):
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> "Sketches":
-        """Sketch the labelled items; the pool is not looked at."""
+        """Sketch the labelled items; the pool is not used."""
         training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
         rows = as_rows(training.inputs)
         mean = rows.mean(0) if self.center else np.zeros(rows.shape[1], np.float32)
@@ -124,33 +132,34 @@ class SENCMaS(ByRecipe):
 
 @dataclass(frozen=True, eq=False)
 class Sketches:
-    """The sketches, and where unknown begins."""
+    """The sketches, and the threshold."""
 
     method: SENCMaS
-    mean: np.ndarray  # (D,) taken from each row; zeros unless the method centres
+    mean: np.ndarray  # (D,) subtracted from each row; zeros unless the method centres
     whole: Sketch
     local: tuple[Sketch, ...]  # one per class
-    held_out: np.ndarray  # (m, D) unit rows that no sketch has seen
+    held_out: np.ndarray  # (m, D) unit rows of held-out known items
     threshold: float
-    known_scores: np.ndarray  # (m,) of the rows held out
+    known_scores: np.ndarray  # (m,) scores of the held-out rows
 
     @property
     def n_classes(self) -> int:
         return len(self.local)
 
-    def look(self, rows: np.ndarray) -> np.ndarray:
+    def similarities(self, rows: np.ndarray) -> np.ndarray:
         """(n, 1 + C): the similarity of unit rows to all known items, then to each class."""
         sketches, kind = (self.whole, *self.local), self.method.similarity
         return np.column_stack([similarity(rows, to, kind) for to in sketches])
 
     def predict(self, inputs: np.ndarray) -> Predictions:
-        """Unknown where the known items are not met, else the class that is met best."""
-        seen = in_chunks(
-            lambda part: self.look(unit_rows(as_rows(part) - self.mean)),
+        """Unknown where the similarity to all known items is low, else the most similar class."""
+        found = in_chunks(
+            lambda part: self.similarities(unit_rows(as_rows(part) - self.mean)),
             inputs,
             1 + self.n_classes,
         )
-        return decide(-seen[:, 0], shares(seen[:, 1:]), self.threshold, self.known_scores)
+        probabilities = class_shares(found[:, 1:])
+        return predict_by_threshold(-found[:, 0], probabilities, self.threshold, self.known_scores)
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """Unit rows within the directions of the global sketch."""
@@ -162,10 +171,10 @@ class Sketches:
         ).astype(np.float32)
 
 
-def shares(similarities: np.ndarray) -> np.ndarray:
-    """Each class's share of an item's similarities; equal shares where it meets none.
+def class_shares(similarities: np.ndarray) -> np.ndarray:
+    """Each class's share of an item's similarities; equal shares where all are zero.
 
-    >>> shares(np.array([[0.75, 0.25], [0.0, 0.0]])).tolist()
+    >>> class_shares(np.array([[0.75, 0.25], [0.0, 0.0]])).tolist()
     [[0.75, 0.25], [0.5, 0.5]]
     """
     total = similarities.sum(1, keepdims=True)
@@ -173,12 +182,13 @@ def shares(similarities: np.ndarray) -> np.ndarray:
     return np.divide(similarities, total, out=equal, where=total > 0)
 
 
-def extend(model: Sketches, inputs: np.ndarray, labels: np.ndarray, *, seed: int = 0) -> Sketches:
-    """The model with newly labelled items in its sketches, and a threshold to match.
+def extend_sketches(
+    model: Sketches, inputs: np.ndarray, labels: np.ndarray, *, seed: int = 0
+) -> Sketches:
+    """The model with newly labelled items in its sketches, and a new threshold.
 
-    New classes take the next numbers. Of each class a share is held out, as in ``fit``, but not of
-    a class with a single item: that goes into its sketch. The mean stays that of the first items,
-    because the sketches are of rows less that mean.
+    New classes take the next numbers. A share of each class is held out, as in ``fit``, unless the
+    class has a single item. The mean stays that of the first items.
     """
     n_classes = max(model.n_classes, int(labels.max(initial=-1)) + 1)
     if set(range(n_classes)) != {*range(model.n_classes), *labels.tolist()}:
@@ -206,7 +216,7 @@ def extend(model: Sketches, inputs: np.ndarray, labels: np.ndarray, *, seed: int
 
 
 def _held_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """(n,) bool: the items kept apart, of the classes with more than one."""
+    """(n,) bool: the held-out items, of classes with more than one."""
     _, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
     several = np.flatnonzero(counts[which] > 1)
     is_held_out = np.zeros(len(labels), bool)
@@ -225,10 +235,50 @@ def _with_threshold(
     local: tuple[Sketch, ...],
     held_out: np.ndarray,
 ) -> Sketches:
-    """The sketches with the threshold that the rows held out ask for."""
+    """The sketches with the threshold from the held-out rows."""
     scores = -similarity(held_out, whole, method.similarity)
     if method.rule == "mean - std":
         threshold = float(scores.mean() + scores.std())
     else:
         threshold = threshold_at(scores, method.known_recall)
     return Sketches(method, mean, whole, local, held_out, threshold, scores)
+
+
+# --- frequent directions -------------------------------------------------------------------
+
+
+def sketch(rows: np.ndarray, n_directions: int) -> np.ndarray:
+    """B: fewer than ``n_directions`` (l) orthogonal rows, the longest first, float64.
+
+    >>> np.abs(sketch(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 1.0]]), 3)).round(6).tolist()
+    [[5.0, 0.0], [0.0, 1.0]]
+    """
+    if n_directions < 2:
+        raise SettingsError(
+            f"a sketch of {n_directions} directions keeps nothing; give a number from 2"
+        )
+    sketched, start = np.empty((0, rows.shape[1])), 0
+    while start < len(rows):
+        end = start + 2 * n_directions - len(sketched)
+        sketched, start = shrink_rows(np.vstack([sketched, rows[start:end]]), n_directions), end
+    return sketched
+
+
+def merge(first: np.ndarray, second: np.ndarray, n_directions: int) -> np.ndarray:
+    """A sketch of the rows behind both; either side may be a sketch or rows."""
+    return sketch(np.vstack([first, second]), n_directions)
+
+
+def shrink_rows(rows: np.ndarray, n_directions: int) -> np.ndarray:
+    """Subtract the l-th largest squared singular value from all; drop rows that become zero.
+
+    >>> (shrink_rows(np.diag([3.0, 2.0, 1.0]), 2) ** 2).round(6).tolist()
+    [[5.0, 0.0, 0.0]]
+    """
+    _, values, directions = np.linalg.svd(rows, full_matrices=False)
+    squares = values**2
+    if len(squares) >= n_directions:
+        squares = np.maximum(squares - squares[n_directions - 1], 0)
+    # Beyond the rank of the rows there are only rounding errors.
+    is_left = squares > np.finfo(np.float64).eps * squares.max(initial=0) * len(squares)
+    return np.sqrt(squares[is_left])[:, None] * directions[is_left]

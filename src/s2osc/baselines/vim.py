@@ -1,16 +1,17 @@
 """ViM, virtual-logit matching: s = alpha ||R'(e - u)|| - log sum_c exp(l_c).
 
-    u      -W^+ b, the point whose logits W u + b are all zero (as near as can be)
-    R      eigenvectors of the mean of (e - u)(e - u)' over training items, without the D leading
+    u      -W^+ b, the least-squares solution of W u + b = 0
+    R      all but the D leading eigenvectors of the mean of (e - u)(e - u)' over training items
     alpha  mean of max_c l_c over mean of ||R'(e - u)||, both over training items
 
-The residual scaled by alpha is the logit of one more, virtual, class; its softmax probability
-rises with s.
+The residual scaled by alpha is the logit of a virtual class, whose softmax probability rises with
+s.
 
 Haoqi Wang, Zhizhong Li, Litong Feng and Wayne Zhang, "ViM: out-of-distribution with virtual-logit
 matching", CVPR 2022.
 
-D is half of the dimensions by default: the published 1000 and 512 are for wider embeddings.
+What differs: D is half of the dimensions by default; the published 1000 and 512 are for wider
+embeddings.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from s2osc.baselines.post_hoc import (
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.recipe import IMAGES, ByRecipe, Recipe, train_closed
+from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.errors import SettingsError
 from s2osc.nets.training import Outputs
 from s2osc.settings import require_least
@@ -36,11 +37,11 @@ LEAST_RESIDUAL = 1e-4
 
 @dataclass(frozen=True)
 class ViM(ByRecipe):
-    """An item is unknown where its embedding leaves the space of the training items."""
+    """An item is unknown where its embedding lies off the principal space of the training items."""
 
     n_principal: int | None = None  # D; None: half of the embedding's dimensions
     known_recall: float = 0.95
-    recipe: Recipe = IMAGES
+    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         check_known_recall(self.known_recall)
@@ -55,8 +56,8 @@ class ViM(ByRecipe):
 
 
 @dataclass(frozen=True, eq=False)
-class Virtual:
-    """The residual space of the training items, and the scale that makes a logit of it."""
+class VirtualLogit:
+    """The residual space of the training items, and the scale of the virtual logit."""
 
     origin: np.ndarray  # (d,) u
     basis: np.ndarray  # (d, d - D) R
@@ -68,12 +69,12 @@ class Virtual:
             lambda rows: np.linalg.norm((rows - self.origin) @ self.basis, axis=1), embeddings
         )
 
-    def score(self, seen: Outputs) -> np.ndarray:
-        return self.alpha * self.residual(seen.embeddings) + energy(seen.logits)
+    def score(self, outputs: Outputs) -> np.ndarray:
+        return self.alpha * self.residual(outputs.embeddings) + energy(outputs.logits)
 
 
 def zero_logits(weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """u, where the logits are zero.
+    """u, the point of zero logits.
 
     >>> zero_logits(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, -4.0])).round(4).tolist()
     [-1.0, 1.0]
@@ -82,17 +83,17 @@ def zero_logits(weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 def residual_basis(centred: np.ndarray, n_principal: int) -> np.ndarray:
-    """Eigenvectors of the second moments (no mean is taken off), all but the leading ones."""
-    # In ascending order of eigenvalues: the leading ones come last.
+    """All but the leading eigenvectors of the second moments."""
+    # eigh sorts eigenvalues in ascending order: the leading ones come last.
     _, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
     return vectors[:, : vectors.shape[1] - n_principal]
 
 
 def fit_virtual(
-    seen: Outputs, weight: np.ndarray, bias: np.ndarray, n_principal: int | None = None
-) -> Virtual:
-    """u, R and alpha from what f says about its training items and its last layer."""
-    n_dimensions = seen.embeddings.shape[1]
+    outputs: Outputs, weight: np.ndarray, bias: np.ndarray, n_principal: int | None = None
+) -> VirtualLogit:
+    """u, R and alpha from f's outputs for its training items and its last layer."""
+    n_dimensions = outputs.embeddings.shape[1]
     n_principal = n_dimensions // 2 if n_principal is None else n_principal
     if n_principal >= n_dimensions:
         raise SettingsError(
@@ -100,10 +101,10 @@ def fit_virtual(
             "give fewer, so that a residual is left"
         )
     origin = zero_logits(weight, bias)
-    centred = seen.embeddings - origin
-    virtual = Virtual(origin, residual_basis(centred, n_principal), alpha=1.0)
-    residual = virtual.residual(seen.embeddings).mean()
-    # Training items may fill no more than the leading dimensions; alpha must not blow up rounding.
+    centred = outputs.embeddings - origin
+    virtual = VirtualLogit(origin, residual_basis(centred, n_principal), alpha=1.0)
+    residual = virtual.residual(outputs.embeddings).mean()
+    # The residual of training items may be zero: alpha must not amplify rounding errors.
     least = LEAST_RESIDUAL * np.linalg.norm(centred, axis=1).mean()
-    alpha = float(seen.logits.max(1).mean() / max(residual, least))
-    return Virtual(origin, virtual.basis, alpha)
+    alpha = float(outputs.logits.max(1).mean() / max(residual, least))
+    return VirtualLogit(origin, virtual.basis, alpha)

@@ -108,10 +108,7 @@ def train_teacher(
     views = Views(network, "weak", augmentation, generator)
 
     def loss_of(rows: np.ndarray) -> torch.Tensor:
-        batch = as_tensor(known.inputs[rows], device)
-        n_viewed = round(settings.augment * len(batch))
-        plain = views.plain(batch[n_viewed:])
-        batch = torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain
+        batch = views.partly(as_tensor(known.inputs[rows], device), settings.augment)
         return cross_entropy(network(batch), labels[rows]).mean()
 
     trained_once(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.arrays import principal_components, tsne
+from s2osc.arrays import leading_components, tsne
 from s2osc.progress import track
 from s2osc.seeding import rng
 
@@ -28,7 +28,7 @@ class PoolMap:
 def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
     """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
     items = sample_items(kinds, MAP_ITEMS, seed=seed)
-    components = principal_components(embeddings[items], N_COMPONENTS)
+    components = leading_components(embeddings[items], N_COMPONENTS)
     reduced = components
     if not reduced.any():
         method = "one point, as the embeddings do not differ"

@@ -227,7 +227,9 @@ class Prototyping:
         self, state: Prototyped, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
     ) -> Prototyped:
         kept = Kept(state.memory, answers)
-        model = cpe.extend(state.model, kept.items, self.method, seed=seed, device=device)
+        model = cpe.extend_prototypes(
+            state.model, kept.items, self.method, seed=seed, device=device
+        )
         return Prototyped(model, remembered(kept, model, self.memory, seed))
 
     def conclude(
@@ -263,7 +265,7 @@ class Sketching:
     def learn(
         self, state: Sketches, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
     ) -> Sketches:
-        return senc_mas.extend(state, answers.inputs, answers.labels, seed=seed)
+        return senc_mas.extend_sketches(state, answers.inputs, answers.labels, seed=seed)
 
     def conclude(
         self, state: Sketches, window: np.ndarray, *, seed: int, device: str = "cpu"

@@ -161,10 +161,8 @@ def update_teacher(
 
     def loss_of(rows: np.ndarray) -> torch.Tensor:
         batch = as_tensor(items.inputs[rows], device)
-        n_viewed = round(settings.augment * len(batch))
-        # Neither classes nor old and new items stand apart in a batch: the first ones are any.
-        plain = views.plain(batch[n_viewed:])
-        logits = network(torch.cat([views(batch[:n_viewed]), plain]) if n_viewed else plain)
+        # Batches are in random order: the items that are augmented are a random share.
+        logits = network(views.partly(batch, settings.augment))
         loss = cross_entropy(logits, labels[rows]).mean()
         old = torch.from_numpy(np.flatnonzero(rows < n_memory)).to(device)
         if settings.distillation and len(old):

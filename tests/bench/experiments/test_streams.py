@@ -10,8 +10,8 @@ from s2osc.baselines.cpe import CPE
 from s2osc.baselines.dtc import DTC
 from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.msp import MSP
-from s2osc.baselines.recipe import Recipe
 from s2osc.baselines.senc_mas import SENCMaS
+from s2osc.baselines.shared import TeacherRecipe
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import Experiment
 from s2osc.bench.experiments.streams import (
@@ -36,7 +36,7 @@ from s2osc.pipeline.presets import FAST, HEADS, PLAIN
 from s2osc.stream.learner import Incremental, Prototyping, Refit, Sketching, Static
 from samples import TINY, make_dataset, make_images
 
-CHEAP = MSP(recipe=Recipe(TINY.teacher))
+CHEAP = MSP(recipe=TeacherRecipe(TINY.teacher))
 TINY_SIZE = {"smoke": StreamSize(None, 2, "tiny", "tiny", (8, 6))}
 SMALL = Experiment(
     "Small streams",

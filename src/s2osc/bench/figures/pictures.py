@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from s2osc.arrays import principal_components, tsne
+from s2osc.arrays import leading_components, tsne
 from s2osc.errors import DataError
 from s2osc.seeding import rng
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, Answer, Predictions, Split
@@ -104,7 +104,7 @@ def picture_of(png: str) -> np.ndarray:
 
 def _in_plane(features: np.ndarray, *, seed: int) -> np.ndarray:
     """t-SNE of the first principal components; those themselves where items are few."""
-    components = principal_components(features, N_COMPONENTS)
+    components = leading_components(features, N_COMPONENTS)
     if len(features) < FEWEST_FOR_TSNE or not components.any():
         return components[:, :2]
     return tsne(components, seed=seed)

@@ -1,4 +1,4 @@
-"""Phi(x): the augmented views of one network's training batches."""
+"""Phi(x): augmented views of a network's training batches."""
 
 from typing import Literal
 
@@ -13,8 +13,8 @@ from s2osc.nets.networks import Network
 class Views:
     """Weak or strong views, of images or of vectors.
 
-    Strong views of images come from CTAugment, which learns while the network does how far it
-    may go: ``learn`` shows it labelled items.
+    Strong views of images come from CTAugment, which adapts its strength to the network: ``learn``
+    updates it with labelled items.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Views:
         self.ctaugment = CTAugment() if self.is_strong and self.is_images else None
 
     def plain(self, items: Tensor) -> Tensor:
-        """The items as they are: of stacked views the first, which is the item itself."""
+        """The items without augmentation: of stacked views the first, the item itself."""
         return items[:, 0] if items.ndim == 3 else items
 
     def weak(self, items: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ class Views:
         )
 
     def _stacked(self, items: Tensor) -> Tensor:
-        """One of the views that came with each item, at random."""
+        """A random one of each item's stacked views."""
         n, n_views, _ = items.shape
         device = items.device
         chosen = torch.randint(n_views, (n,), generator=self.generator, device=device)
@@ -57,8 +57,14 @@ class Views:
         noise, scale, mean = self.settings.noise, self.network.scale, self.network.mean
         return strong_vectors(items, self.generator, noise=noise, scale=scale, mean=mean)
 
+    def partly(self, items: Tensor, share: float) -> Tensor:
+        """A batch in which the first ``share`` of the items are augmented, the others plain."""
+        n_viewed = round(share * len(items))
+        plain = self.plain(items[n_viewed:])
+        return torch.cat([self(items[:n_viewed]), plain]) if n_viewed else plain
+
     def learn(self, items: Tensor, labels: Tensor) -> None:
-        """Tell CTAugment how well the network still recognises labelled items it has distorted."""
+        """Update CTAugment with the network's probabilities for distorted labelled items."""
         if self.ctaugment is None:
             return
         distorted, choices = self.ctaugment.probe(items, self.generator)

@@ -8,13 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2osc.baselines.recipe import (
+from s2osc.baselines.shared import (
     IMAGES,
     VECTORS,
-    Recipe,
+    TeacherRecipe,
     as_rows,
-    decide,
     hold_out,
+    predict_by_threshold,
     threshold_at,
     train_closed,
 )
@@ -25,7 +25,7 @@ from s2osc.pipeline.teacher import train_teacher
 from s2osc.types import Labelled
 from samples import TINY, make_blobs
 
-RECIPE = Recipe(replace(TINY.teacher, training=replace(TINY.teacher.training, min_steps=6)))
+RECIPE = TeacherRecipe(replace(TINY.teacher, training=replace(TINY.teacher.training, min_steps=6)))
 
 
 def numbered(sizes) -> Labelled:
@@ -61,14 +61,14 @@ def test_one_known_class_is_refused_unless_it_will_do():
     known = numbered([20])
     with pytest.raises(DataError, match="one known class, and this method learns to tell"):
         train_closed(known, RECIPE, seed=0, device="cpu")
-    assert train_closed(known, RECIPE, seed=0, device="cpu", one_will_do=True).teacher
+    assert train_closed(known, RECIPE, seed=0, device="cpu", allow_one_class=True).teacher
 
 
 def test_scores_that_are_no_numbers_are_refused():
     with pytest.raises(DataError, match=r"held-out labelled item 1 has no score \(of 2 such\)"):
         threshold_at(np.array([0.0, np.nan, np.nan]), 0.95)
     with pytest.raises(DataError, match=r"item 0 has no score .*; look for NaN"):
-        decide(np.array([np.nan]), np.ones((1, 2)) / 2, 1.0, np.arange(3.0))
+        predict_by_threshold(np.array([np.nan]), np.ones((1, 2)) / 2, 1.0, np.arange(3.0))
 
 
 def test_a_class_of_one_item_is_refused():
@@ -79,7 +79,7 @@ def test_a_class_of_one_item_is_refused():
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5])
 def test_a_share_that_leaves_nothing_is_refused(share):
     with pytest.raises(SettingsError, match=r"recipe\.held_out is .*; give a share between 0 and"):
-        Recipe(held_out=share)
+        TeacherRecipe(held_out=share)
 
 
 def test_f_is_the_teacher_of_the_items_that_are_not_held_out():
