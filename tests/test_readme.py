@@ -12,8 +12,6 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from s2osc import OpenStream
-from s2osc.bench.experiments.catalogue import EXPERIMENTS
-from s2osc.bench.tables.documents import make_tables
 from s2osc.cli.main import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -94,21 +92,3 @@ def test_the_commands_classify_a_folder_and_predict_for_another(
         assert main(arguments) == 0
     assert (tmp_path / "results" / "report.html").exists()
     assert len((tmp_path / "later.csv").read_text().splitlines()) == 101
-
-
-ROOT = Path(__file__).parents[1]
-PLACES = [
-    (path.relative_to(ROOT).as_posix(), name)
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    for name in re.findall(r"<!-- table (\S+) -->", path.read_text(encoding="utf-8"))
-]
-
-
-@pytest.mark.parametrize(("document", "name"), PLACES)
-def test_the_tables_are_those_of_the_records(document: str, name: str) -> None:
-    assert make_tables(ROOT / "results", [name])[name] in (ROOT / document).read_text("utf-8")
-
-
-def test_every_experiment_with_records_has_its_table_somewhere() -> None:
-    shown = {EXPERIMENTS[name].records or name for _, name in PLACES}
-    assert {path.name for path in (ROOT / "results").iterdir()} == shown

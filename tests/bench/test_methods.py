@@ -41,7 +41,7 @@ def test_a_table_compares_each_method_once_and_ours_without_ablations():
     assert set(COMPARED) <= METHODS.keys() - set(ABLATED) | {"s2osc-paper"}
     assert {"s2osc", "s2osc-paper", *DETECTORS} <= set(COMPARED)
     assert len(set(COMPARED)) == len(COMPARED)
-    assert OURS == ("s2osc",)
+    assert OURS == "s2osc"
 
 
 def test_what_is_ours_is_what_its_name_says():

@@ -1,6 +1,5 @@
 """What is recorded of each experiment, and what is missing."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -8,11 +7,9 @@ from rich.table import Table
 
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import read_records
-from s2osc.bench.tables.runs import Record, Runs, by_size, partition_of
+from s2osc.bench.tables.runs import Runs, by_size, find_gaps, gaps_in_words
 
 COLUMNS = ("experiment", "size", "data", "methods", "records", "failed", "missing")
-Gaps = Mapping[tuple[str, str], Sequence[int]]
-"""By data set and method: the partitions without a record."""
 
 
 def make_listing(results: Path) -> Table:
@@ -29,48 +26,11 @@ def make_listing(results: Path) -> Table:
 
 
 def _cells(runs: Runs) -> list[str]:
-    right = [record for record in runs.records if not record.get("error")]
     return [
         runs.size or ("any" if runs.experiment.sizes else "one"),
         ", ".join(runs.datasets),
         str(len(runs.methods)),
-        str(len(right)),
-        str(len(runs.records) - len(right)),
-        in_words(find_gaps(runs, right), runs.partitions),
+        str(len(runs.right)),
+        str(len(runs.records) - len(runs.right)),
+        gaps_in_words(find_gaps(runs, runs.right), runs.partitions),
     ]
-
-
-def find_gaps(runs: Runs, right: Sequence[Record]) -> Gaps:
-    """Of every cell, the partitions that some run has a record of and it has none that is right."""
-    there = {(record["dataset"], record["method"], partition_of(record)) for record in right}
-    return {
-        (data, method): [p for p in runs.partitions if (data, method, p) not in there]
-        for data in runs.datasets
-        for method in runs.methods
-    }
-
-
-def in_words(gaps: Gaps, partitions: Sequence[int]) -> str:
-    """What is missing, a data set at a time; where a method has some partitions, those it lacks.
-
-    >>> gaps = {("mnist", "msp"): [1], ("mnist", "odin"): [], ("svhn", "msp"): [0, 1]}
-    >>> in_words(gaps, [0, 1]), in_words({("mnist", "msp"): []}, [0, 1])
-    ('mnist: msp (partition 1); svhn: all', 'nothing')
-    """
-    if all(list(missing) == list(partitions) for missing in gaps.values()):
-        return "all"
-    parts = []
-    for data in dict.fromkeys(data for data, _ in gaps):
-        mine = {method: missing for (each, method), missing in gaps.items() if each == data}
-        if all(list(missing) == list(partitions) for missing in mine.values()):
-            parts.append(f"{data}: all")
-        elif texts := [_lacks(m, missing, partitions) for m, missing in mine.items() if missing]:
-            parts.append(f"{data}: {', '.join(texts)}")
-    return "; ".join(parts) or "nothing"
-
-
-def _lacks(method: str, missing: Sequence[int], partitions: Sequence[int]) -> str:
-    if list(missing) == list(partitions):
-        return method
-    s = "" if len(missing) == 1 else "s"
-    return f"{method} (partition{s} {' '.join(map(str, missing))})"

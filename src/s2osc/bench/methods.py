@@ -61,7 +61,7 @@ METHODS: dict[str, Method] = {
 }
 
 ABLATED = ("s2osc-paper", *(f"s2osc-{letter.lower()}" for letter in ABLATIONS))
-OURS = ("s2osc",)
+OURS = "s2osc"
 COMPARED = (
     "isolation-forest",
     "one-class-svm",

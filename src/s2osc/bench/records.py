@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.bench.tables.runs import partition_of
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
@@ -22,6 +21,7 @@ from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import PLAIN
 from s2osc.settings import flatten
 
+Record = Mapping[str, Any]
 DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""
 REMOVED = ("clusters.one_group_below",)
@@ -38,6 +38,11 @@ def record_path(
     """
     parts = [data, method.replace(" ", "_"), *([size] if size else []), f"p{partition}"]
     return results / experiment / f"{'-'.join(parts)}.json"
+
+
+def partition_of(record: Record) -> int:
+    """Records made before partitions had numbers name it as their seed."""
+    return int(record["partition"] if "partition" in record else record["seed"])
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:
@@ -88,17 +93,17 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def read_records(results: Path, experiment: str) -> list[dict[str, Any]]:
+def read_records(results: Path, experiment: str) -> list[Record]:
     """All records of an experiment, those of failed runs among them, none of another kind."""
     paths = sorted((results / experiment).glob("*.json"))
-    records = [read_record(path) for path in paths]
+    records: list[Record] = [read_record(path) for path in paths]
     for path, record in zip(paths, records, strict=True):
         _check_name(path, record)
     _check_alike(paths, records)
     return records
 
 
-def _check_name(path: Path, record: dict[str, Any]) -> None:
+def _check_name(path: Path, record: Record) -> None:
     """Refuse what is no record of a run, or that of another run than its name says."""
     try:
         cell = record["dataset"], record["method"], record.get("size")
@@ -109,7 +114,7 @@ def _check_name(path: Path, record: dict[str, Any]) -> None:
         raise DataError(f"{path} holds the record that {told.name} should; move it elsewhere")
 
 
-def _check_alike(paths: Sequence[Path], records: Sequence[dict[str, Any]]) -> None:
+def _check_alike(paths: Sequence[Path], records: Sequence[Record]) -> None:
     """Refuse partitions of one cell with different settings, and two contents of one data set.
 
     A setting that only one of two records has came later, and groups follow their own.

@@ -33,7 +33,17 @@ def add_bench(commands: Any) -> None:
     reporting = actions.add_parser("report", help="make tables and figures of recorded experiments")
     reporting.set_defaults(command=report_bench)
     reporting.add_argument("experiment", nargs="*", help="default: all that have records")
-    reporting.add_argument("--into", type=Path, help="a Markdown file with marks for each table")
+    reporting.add_argument(
+        "--into",
+        type=Path,
+        help="a Markdown file with marks for tables: a brief one goes into each",
+    )
+    reporting.add_argument(
+        "--html", type=Path, help="a page with every table and a field to search them"
+    )
+    reporting.add_argument(
+        "--csv", action="store_true", help="every cell as EXPERIMENT.csv beside the records"
+    )
     reporting.add_argument(
         "--out", type=Path, help="a folder for Markdown, CSV, LaTeX and figures of each experiment"
     )
@@ -88,8 +98,13 @@ def list_bench(options: argparse.Namespace) -> None:
 
 def report_bench(options: argparse.Namespace) -> None:
     from s2osc.bench.experiments.catalogue import experiments_named
-    from s2osc.bench.publishing import publish
-    from s2osc.bench.tables.documents import insert_tables, make_tables
+    from s2osc.bench.tables.documents import (
+        fill_document,
+        make_tables,
+        write_cells,
+        write_page,
+        write_report,
+    )
 
     names = [each for name in options.experiment for each in experiments_named(name)]
     tables = make_tables(options.results, names)
@@ -100,10 +115,19 @@ def report_bench(options: argparse.Namespace) -> None:
                 f"make them with `s2osc bench run {name}`",
                 file=sys.stderr,
             )
+    written: list[Path] = []
     if options.into:
-        insert_tables(options.into, tables)
+        fill_document(options.into, options.results, names)
+        written.append(options.into)
+    if options.html:
+        write_page(options.results, list(tables), options.html)
+        written.append(options.html)
+    if options.csv:
+        written += write_cells(options.results, list(tables))
     if options.out:
-        for path in publish(options.results, list(tables), options.out):
-            print(path)
-    if not options.into and not options.out:
+        for name in tables:
+            written += write_report(options.results, name, options.out / name)
+    for path in written:
+        print(path)
+    if not written:
         print("\n\n".join(tables.values()))

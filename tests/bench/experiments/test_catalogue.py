@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.comparisons import COMPARISONS
 from s2osc.bench.experiments.pools import POOLS, SMALL
 from s2osc.bench.experiments.streams import STREAMS
-from s2osc.bench.methods import METHODS
-from s2osc.bench.records import check_same_settings, read_record, record_path
-from s2osc.bench.runner import prepare
 from s2osc.bench.tasks.pool import judge
 from s2osc.data.datasets import DATASETS, Dataset
 from s2osc.data.splits import split_dataset
@@ -24,7 +20,6 @@ from s2osc.settings import flatten
 from s2osc.types import UNKNOWN
 
 OF_POOLS = COMPARISONS | POOLS
-RECORDS = sorted((Path(__file__).parents[2] / "results").glob("*/*.json"))
 
 
 def different(method: S2OSCMethod, other: S2OSCMethod) -> dict[str, object]:
@@ -194,27 +189,3 @@ def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
     shown = {name for name, experiment in OF_POOLS.items() if experiment.shows_groups}
     seeded = {"rare", "shirt", "t-shirt", "five", "features", "improvements"}
     assert shown == COMPARISONS.keys() | seeded
-
-
-# Records that are kept
-
-
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_kept_record_is_of_the_settings_its_experiment_has_now(path):
-    record = read_record(path)
-    assert record["experiment"] == path.parent.name
-    data, name, size = record["dataset"], record["method"], record.get("size")
-    partition = record.get("partition", record["seed"])
-    assert path == record_path(path.parents[1], path.parent.name, data, name, size, partition)
-    if "error" in record:
-        return  # it is run again, with whatever settings there are then
-    experiment = EXPERIMENTS[record["experiment"]]
-    method = (METHODS | dict(experiment.methods))[name]
-    source = data.removesuffix("-features").removesuffix("_sample")
-    dataset = replace(sized(1), flip=DATASETS[source].flip)
-    check_same_settings(
-        path,
-        prepare(method, experiment, size, data, dataset),
-        experiment.sized(size)[1],
-        shows_groups=experiment.shows_groups,
-    )

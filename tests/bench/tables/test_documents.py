@@ -1,18 +1,24 @@
 """Tables come from records alone, and go where their marks are."""
 
+from dataclasses import replace
+
 import pytest
 
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import MAIN, Experiment
 from s2osc.bench.experiments.pools import COVERED, SEEDED
-from s2osc.bench.records import write_record
+from s2osc.bench.records import read_records, write_record
 from s2osc.bench.tables.documents import (
-    MOST_ROWS,
-    insert_tables,
+    fill_document,
+    make_cells,
     make_table,
     make_tables,
+    with_tables,
+    write_cells,
+    write_page,
     write_report,
 )
+from s2osc.bench.tables.layouts import MOST_ROWS
 from s2osc.data.splits import SINGLE_UNKNOWN
 from s2osc.errors import DataError, OutputError
 from samples import MANY, TINY
@@ -297,7 +303,7 @@ def test_a_report_is_written_whole_or_not_at_all(matrix, tmp_path):
         write_report(matrix, "matrix", tmp_path / "reports")
     assert [path.name for path in (tmp_path / "reports").iterdir()] == ["matrix.tex"]
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="the report cannot be written"):
+    with pytest.raises(OutputError, match=r"cannot write to .*; give another place"):
         write_report(matrix, "matrix", tmp_path / "file")
 
 
@@ -327,47 +333,96 @@ def test_without_records_there_is_no_table(tmp_path):
         make_tables(tmp_path, ["grand"])
 
 
-def test_only_what_stands_between_the_marks_is_replaced(tmp_path):
-    document = tmp_path / "page.md"
-    document.write_text(
+def test_only_what_stands_between_the_marks_is_replaced():
+    text = (
         "before é\n<!-- table a -->\nold\nold\n<!-- end -->\nbetween\n"
-        "<!-- table b -->\nkept\n<!-- end -->\nafter\n",
-        encoding="utf-8",
+        "<!-- table b -->\nkept\n<!-- end -->\nafter\n"
     )
-    insert_tables(document, {"a": "| new |"})
     expected = (
         "before é\n<!-- table a -->\n| new |\n<!-- end -->\nbetween\n"
         "<!-- table b -->\nkept\n<!-- end -->\nafter\n"
     )
-    assert document.read_text(encoding="utf-8") == expected
-    insert_tables(document, {"a": "| new |"})
-    assert document.read_text(encoding="utf-8") == expected
+    assert with_tables(text, {"a": "| new |"}, where="page.md") == expected
+    assert with_tables(expected, {"a": "| new |"}, where="page.md") == expected
 
 
-def test_several_tables_find_their_own_places(tmp_path):
-    document = tmp_path / "page.md"
-    document.write_text("<!-- table b -->\n<!-- end -->\n<!-- table a -->\n<!-- end -->\n")
-    insert_tables(document, {"a": "A", "b": "B"})
-    assert document.read_text() == (
+def test_several_tables_find_their_own_places():
+    text = "<!-- table b -->\n<!-- end -->\n<!-- table a -->\n<!-- end -->\n"
+    assert with_tables(text, {"a": "A", "b": "B"}, where="page.md") == (
         "<!-- table b -->\nB\n<!-- end -->\n<!-- table a -->\nA\n<!-- end -->\n"
     )
 
 
 @pytest.mark.parametrize(
-    "text", ["no marks", "<!-- table a -->\nno end", "<!-- end -->\n<!-- table a -->"]
+    "text",
+    [
+        "no marks",
+        "<!-- table plain -->\nno end",
+        "<!-- end -->\n<!-- table plain -->",
+        # A missing end does not swallow the next table.
+        "<!-- table plain -->\nold\n\n## Next\n<!-- table b -->\nkept\n<!-- end -->\n",
+    ],
 )
 def test_a_document_without_a_place_is_left_alone(tmp_path, text):
+    write_record(tmp_path / "plain" / "mnist-fast-p0.json", record(0, 0.5))
     document = tmp_path / "page.md"
     document.write_text(text)
-    with pytest.raises(OutputError, match="add <!-- table a --> and <!-- end -->"):
-        insert_tables(document, {"a": "A"})
+    with pytest.raises(OutputError, match="add <!-- table plain --> and <!-- end -->"):
+        fill_document(document, tmp_path, ["plain"])
     assert document.read_text() == text
 
 
-def test_a_missing_end_does_not_swallow_the_next_table(tmp_path):
+def test_a_document_gets_the_brief_tables_it_has_marks_for(matrix, tmp_path):
+    for partition in (0, 1):
+        path = tmp_path / "plain" / f"mnist-fast-p{partition}.json"
+        write_record(path, record(partition, 0.5))
     document = tmp_path / "page.md"
-    text = "<!-- table a -->\nold\n\n## Next\n<!-- table b -->\nkept\n<!-- end -->\n"
-    document.write_text(text)
-    with pytest.raises(OutputError):
-        insert_tables(document, {"a": "A"})
-    assert document.read_text() == text
+    document.write_text("# é\n<!-- table plain -->\n<!-- end -->\n", encoding="utf-8")
+    fill_document(document, tmp_path)
+    text = document.read_text(encoding="utf-8")
+    assert text.startswith("# é\n<!-- table plain -->\nPlain title")
+    rows = [line for line in text.splitlines() if line.startswith("| mnist")]
+    assert len(rows) == 1  # the mean alone, of two runs
+    assert "mean of 2" in rows[0]
+
+
+def test_a_brief_matrix_is_one_table_of_what_was_recorded(matrix):
+    brief = make_tables(matrix, ["matrix"], brief=True)["matrix"]
+    rows = [line for line in brief.splitlines() if line.startswith("|")]
+    assert rows[0] == "| method | MNIST | SVHN, rebuilt |"
+    assert [row.split(" | ")[0] for row in rows[2:]] == ["| odin", "| s2osc"]
+    assert "**Weighted F1**" in brief
+    assert "mode" not in brief
+
+
+# Every cell
+
+
+def test_every_cell_lies_beside_the_records_and_is_not_run_by_a_spreadsheet(matrix, monkeypatch):
+    named = replace(EXPERIMENTS["matrix"], methods={"=cmd": TINY, "odin": MANY})
+    monkeypatch.setitem(EXPERIMENTS, "matrix", named)
+    [path] = write_cells(matrix, ["matrix"])
+    assert path == matrix / "matrix" / "matrix.csv"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "size,table,row,column,cell"
+    assert "cpu,Weighted F1,odin (fair mode),MNIST,0.500 (1) [0.767]" in lines
+    assert 'cpu,"Weighted F1, items never seen",odin,MNIST,0.750 (1)' in lines
+    assert "cpu,Weighted F1,'=cmd,MNIST,–" in lines
+    assert read_records(matrix, "matrix")  # which the new file does not disturb
+
+
+def test_rows_that_two_columns_name_are_named_by_both():
+    cells = make_cells("plain", [record(0, 0.5), record(1, 0.7)])
+    assert ",,mnist / mean of 2,weighted F1,0.600 ± 0.141\n" in cells
+
+
+def test_one_page_has_every_table_with_everything_escaped(matrix, tmp_path, monkeypatch):
+    named = replace(EXPERIMENTS["matrix"], title="<script>alert(1)</script>")
+    monkeypatch.setitem(EXPERIMENTS, "matrix", named)
+    write_page(matrix, ["matrix"], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("<table>") == make_tables(matrix)["matrix"].count("| --- |\n")
+    assert "<td><b>0.500</b> (1) [0.767]</td>" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert page.count("<script") == 1
+    assert "http" not in page

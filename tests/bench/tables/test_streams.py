@@ -6,8 +6,8 @@ import pytest
 
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.tables.documents import make_table
+from s2osc.bench.tables.layouts import make_blocks
 from s2osc.bench.tables.rendering import Table, to_latex, to_markdown
-from s2osc.bench.tables.streams import make_stream_tables
 
 SINGLE = replace(EXPERIMENTS["stream-single"], data=("mnist", "fashion_mnist"))
 
@@ -45,7 +45,7 @@ def record(method="s2osc", partition=0, dataset="mnist", **metrics):
 
 
 def tables(experiment, records):
-    blocks = make_stream_tables(experiment, records)
+    blocks = make_blocks(experiment, records)
     return {block.caption: block for block in blocks if isinstance(block, Table)}
 
 
@@ -79,7 +79,7 @@ def test_of_forgetting_the_least_is_the_best_and_what_never_learns_has_none():
 def test_a_failed_run_is_said_and_has_no_figure():
     broken = {key: value for key, value in record("dtc").items() if key != "metrics"}
     broken = broken | {"error": {"kind": "RuntimeError", "message": "out of luck"}}
-    blocks = make_stream_tables(SINGLE, [record(), broken])
+    blocks = make_blocks(SINGLE, [record(), broken])
     assert rows(tables(SINGLE, [record(), broken])["Average weighted F1"])["dtc"] == (
         "failed [0.717]",
     )
@@ -92,7 +92,7 @@ def test_f_out_stands_above_that_of_calling_everything_unknown():
 
 
 def test_the_words_before_the_tables_say_what_was_run_and_how_to_read_it():
-    described, explained, *_ = make_stream_tables(SINGLE, [record(), record(partition=1)])
+    described, explained, *_ = make_blocks(SINGLE, [record(), record(partition=1)])
     assert described == (
         "A stream with one new class per window: half of the classes known at the beginning "
         "(size cpu; 600 labelled items of each known class, then 300 of each class per window, "
@@ -104,7 +104,7 @@ def test_the_words_before_the_tables_say_what_was_run_and_how_to_read_it():
 
 def test_sizes_are_not_mixed():
     small = record(accuracy=0.1) | {"size": "smoke"}
-    blocks = make_stream_tables(SINGLE, [record(), small])
+    blocks = make_blocks(SINGLE, [record(), small])
     captions = [block.caption for block in blocks if isinstance(block, Table)]
     assert captions.count("Average accuracy") == 2
     cells = [rows(b)["s2osc"] for b in blocks if getattr(b, "caption", "") == "Average accuracy"]
@@ -112,13 +112,15 @@ def test_sizes_are_not_mixed():
 
 
 def test_where_ours_is_beaten_or_missing_is_said():
-    blocks = make_stream_tables(SINGLE, [record(f1=0.5), record("odin", f1=0.6)])
+    blocks = make_blocks(SINGLE, [record(f1=0.5), record("odin", f1=0.6)])
     assert any(
         text.startswith("Better than s2osc in mean weighted F1: odin on MNIST (0.600 against 0.500")
         for text in blocks
         if isinstance(text, str)
     )
-    assert any("Missing: isolation-forest" in text for text in blocks if isinstance(text, str))
+    assert any(
+        "Missing: mnist: isolation-forest" in text for text in blocks if isinstance(text, str)
+    )
 
 
 def test_labels_are_counted_and_none_is_best():
@@ -192,7 +194,7 @@ def test_windows_are_means_over_the_partitions_that_have_them():
 
 @pytest.mark.parametrize("name", ["stream-single", "stream-long"])
 def test_tables_of_streams_are_markdown_and_latex(name):
-    blocks = make_stream_tables(EXPERIMENTS[name], [record()])
+    blocks = make_blocks(EXPERIMENTS[name], [record()])
     assert make_table(name, [record()]) == to_markdown(blocks)
     latex = to_latex(blocks)
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") > 0
@@ -201,7 +203,7 @@ def test_tables_of_streams_are_markdown_and_latex(name):
 def test_figures_of_one_data_set_stand_side_by_side():
     experiment = EXPERIMENTS["stream-multi"]
     records = [record(dataset="cifar10-features", accuracy=0.8, f1=0.7, f_out_all_unknown=0.5)]
-    first, *_ = [b for b in make_stream_tables(experiment, records) if isinstance(b, Table)]
+    first, *_ = [b for b in make_blocks(experiment, records) if isinstance(b, Table)]
     assert first.caption == "CIFAR-10, features"
     titles = [title for title, metric in experiment.columns.items() if metric in ("accuracy", "f1")]
     assert {*titles} <= {*first.header}

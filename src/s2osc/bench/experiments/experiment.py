@@ -76,6 +76,7 @@ class Experiment:
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
     backbone: str | None = None  # photos go through it, and the method sees features
     layout: Layout = "rows"
+    headlines: tuple[str, ...] = ("f1",)  # figures of a brief table
     table: str | None = None  # of the paper, whose figures stand beside ours
     sizes: Mapping[str, Scale] = field(default_factory=dict)  # empty: its protocol is its size
     pictures: tuple[str, ...] = ()  # what is drawn of each run and kept in its record

@@ -150,6 +150,7 @@ STREAMS = {
         protocol=StreamProtocol(arrival="parts", absent=0.2),
         methods=_several(),
         columns=AVERAGES | OF_CLASSES,
+        headlines=("accuracy", "f1", "f_out", "class_f1", "forgetting"),
         data=("cifar10-features",),
         table="stream_several",
     ),
@@ -157,6 +158,7 @@ STREAMS = {
         _SINGLE,
         title="What is forgotten, in the streams with one new class per window",
         columns=FORGETTING,
+        headlines=("forgetting",),
         records="stream-single",
     ),
     "stream-queries": replace(
@@ -164,6 +166,7 @@ STREAMS = {
         title="Which items are worth a person's label, in streams with one new class per window",
         methods=_queries(),
         columns=AVERAGES | OF_QUESTIONS,
+        headlines=("accuracy",),
         data=("mnist", "cifar10-features"),
         table=None,
     ),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 
+from s2osc.bench.records import Record, partition_of
 from s2osc.errors import DataError, OutputError, SettingsError
 
 try:
@@ -57,7 +58,6 @@ __all__ = [
     "with_picture",
 ]
 
-Record = dict[str, Any]
 P = ParamSpec("P")
 
 METRIC_NAMES = {"accuracy": "accuracy", "f1": "weighted F1", "f_out": "F_out"}
@@ -129,11 +129,6 @@ def name_settings(settings: Iterable[Setting]) -> tuple[dict[Setting, str], str]
 
 def setting_of(record: Record) -> Setting:
     return Setting(record.get("size") or "", len(record["unknown_classes"]), record["dataset"])
-
-
-def partition_of(record: Record) -> int:
-    """A record older than partitions has its number as seed."""
-    return int(record["partition"] if "partition" in record else record["seed"])
 
 
 def finished(records: Sequence[Record]) -> list[Record]:

@@ -23,7 +23,7 @@ from s2osc.bench.figures.drawing import (
     partition_of,
     styled,
 )
-from s2osc.bench.tables.runs import OURS
+from s2osc.bench.methods import OURS
 from s2osc.errors import DataError
 
 N_NAMED = 7

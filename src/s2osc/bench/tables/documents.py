@@ -1,166 +1,161 @@
-"""Records -> tables in Markdown, CSV and LaTeX; reads nothing else."""
+"""Experiments -> documents, from records alone.
+
+for people     the brief tables between the marks of a Markdown file
+for search     every table on one HTML page
+for programs   every cell in a CSV file beside the records
+for papers     a folder per experiment: Markdown, LaTeX, every figure in CSV, pictures
+"""
 
 import csv
 import io
-import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
-
-import numpy as np
 
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
-from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.records import read_records
-from s2osc.bench.tables.matrix import make_matrix
-from s2osc.bench.tables.paper import PAPER, paper_figure
-from s2osc.bench.tables.rendering import Block, Table, to_latex, to_markdown
-from s2osc.bench.tables.runs import Record, by_size, partition_of, threads, what_failed
-from s2osc.bench.tables.streams import make_stream_tables
+from s2osc.bench.figures.figures import figures_for, save
+from s2osc.bench.records import Record, partition_of, read_records
+from s2osc.bench.tables.html import to_html
+from s2osc.bench.tables.layouts import blocks_by_size, make_blocks
+from s2osc.bench.tables.paper import paper_figure
+from s2osc.bench.tables.rendering import Table, to_latex, to_markdown
+from s2osc.bench.tables.runs import by_size
 from s2osc.errors import DataError, OutputError
+from s2osc.files import write_whole, writing
+from s2osc.text import csv_cell
 
-MOST_ROWS = 30
-"""A table of more runs shows means alone."""
-CSV_HEADER = (
+CELL_HEADER = ("size", "table", "row", "column", "cell")
+FIGURE_HEADER = (
     *("experiment", "size", "dataset", "method", "partition"),
     *("mode", "part", "metric", "value", "paper"),
     *("seed", "commit", "device", "threads"),
 )
+MARK = re.compile(r"<!-- table (\S+) -->")
+ELSEWHERE = "give another place"
 
 
-def make_tables(results: Path, names: Sequence[str] = ()) -> dict[str, str]:
+def make_tables(results: Path, names: Sequence[str] = (), *, brief: bool = False) -> dict[str, str]:
     """The tables of each experiment that has records, in Markdown."""
-    tables = {}
-    for name in names or EXPERIMENTS:
-        if records := _read_records(results, name):
-            tables[name] = make_table(name, records)
-    if not tables:
-        raise DataError(f"{results} holds no records; make them with `s2osc bench run`")
-    return tables
+    found = _records_of(results, names or list(EXPERIMENTS))
+    return {name: make_table(name, records, brief=brief) for name, records in found.items()}
 
 
-def make_table(name: str, records: Sequence[Record]) -> str:
-    return to_markdown(_make_blocks(EXPERIMENTS[name], records))
+def make_table(name: str, records: Sequence[Record], *, brief: bool = False) -> str:
+    return to_markdown(make_blocks(EXPERIMENTS[name], records, brief=brief))
+
+
+def _records_of(results: Path, names: Sequence[str]) -> dict[str, list[Record]]:
+    """The records of each named experiment that has some."""
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise DataError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
+    found = {name: read_records(results, EXPERIMENTS[name].records or name) for name in names}
+    if not any(found.values()):
+        what = f"no records of {names[0]}" if len(names) == 1 else "no records"
+        raise DataError(f"{results} holds {what}; make them with `s2osc bench run`")
+    return {name: records for name, records in found.items() if records}
+
+
+# For people
+
+
+def fill_document(document: Path, results: Path, names: Sequence[str] = ()) -> None:
+    """Put the brief tables of the named experiments, or of all it has marks for, into a file."""
+    if not document.is_file():
+        raise OutputError(f"there is no file {document}; give a Markdown file with marks")
+    text = document.read_text(encoding="utf-8")
+    wanted = names or MARK.findall(text)
+    text = with_tables(text, make_tables(results, wanted, brief=True), where=str(document))
+    with writing(document, ELSEWHERE):
+        write_whole(document, text.encode())
+
+
+def with_tables(text: str, tables: Mapping[str, str], *, where: str) -> str:
+    """Replace what stands between ``<!-- table NAME -->`` and ``<!-- end -->`` by that table."""
+    for name, table in tables.items():
+        start, end = f"<!-- table {name} -->", "<!-- end -->"
+        before, found, rest = text.partition(start)
+        if not found or end not in rest.partition("<!-- table")[0]:
+            raise OutputError(f"{where} has no place for the table: add {start} and {end}")
+        text = before + start + "\n" + table + "\n" + end + rest.partition(end)[2]
+    return text
+
+
+# For search and for programs
+
+
+def write_page(results: Path, names: Sequence[str], path: Path) -> None:
+    """Every table of the named experiments, or of all, on one HTML page."""
+    sections = {
+        name: make_blocks(EXPERIMENTS[name], records)
+        for name, records in _records_of(results, names or list(EXPERIMENTS)).items()
+    }
+    with writing(path, ELSEWHERE):
+        write_whole(path, to_html("Results of s2osc", sections).encode())
+
+
+def write_cells(results: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Every cell of every table, as ``EXPERIMENT.csv`` beside the records it is made of."""
+    paths = []
+    for name, records in _records_of(results, names or list(EXPERIMENTS)).items():
+        path = cells_path(results, name)
+        with writing(path, ELSEWHERE):
+            write_whole(path, make_cells(name, records).encode())
+        paths.append(path)
+    return paths
+
+
+def cells_path(results: Path, name: str) -> Path:
+    return results / (EXPERIMENTS[name].records or name) / f"{name}.csv"
+
+
+def make_cells(name: str, records: Sequence[Record]) -> str:
+    rows: list[tuple[object, ...]] = []
+    for size, blocks in blocks_by_size(EXPERIMENTS[name], records).items():
+        for table in (block for block in blocks if isinstance(block, Table)):
+            for row in table.rows:
+                label = " / ".join(row[: table.n_labels])
+                for column, cell in list(zip(table.header, row, strict=True))[table.n_labels :]:
+                    rows.append((size, table.caption, label, column, cell.replace("**", "")))
+    return _as_csv(CELL_HEADER, rows)
+
+
+# For papers
 
 
 def write_report(results: Path, name: str, folder: Path) -> list[Path]:
-    """The tables of an experiment as ``NAME.md`` and ``.tex``, and its figures as ``NAME.csv``."""
-    records = _read_records(results, name)
-    if not records:
-        raise DataError(f"{results} holds no records of {name}; make them with `s2osc bench run`")
-    blocks = _make_blocks(EXPERIMENTS[name], records)
+    """Tables as ``NAME.md`` and ``.tex``, every figure as ``NAME.csv``, and pictures."""
+    records = _records_of(results, [name])[name]
+    blocks = make_blocks(EXPERIMENTS[name], records)
     texts = {
         f"{name}.md": to_markdown(blocks) + "\n",
-        f"{name}.csv": _make_csv(name, records),
+        f"{name}.csv": make_figures_csv(name, records),
         f"{name}.tex": to_latex(blocks) + "\n",
     }
-    return _write_together(folder, texts)
+    paths = [folder / file for file in texts]
+    with writing(folder, ELSEWHERE):
+        folder.mkdir(parents=True, exist_ok=True)
+        if taken := [path for path in paths if path.is_dir()]:
+            raise OutputError(f"{taken[0]} is a folder; move it away or {ELSEWHERE}")
+        for path in paths:
+            write_whole(path, texts[path.name].encode())
+    right = [record for record in records if not record.get("error")]
+    for what, figure in figures_for(name, right).items():
+        paths += save(figure, folder / what)
+    return paths
 
 
-def _read_records(results: Path, name: str) -> list[dict[str, Any]]:
-    if name not in EXPERIMENTS:
-        raise DataError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
-    return read_records(results, EXPERIMENTS[name].records or name)
+def make_figures_csv(name: str, records: Sequence[Record]) -> str:
+    rows = [
+        (name, size, *cells, *_facts(record))
+        for size, mine in by_size(records).items()
+        for record in mine
+        for cells in _figures(name, record)
+    ]
+    return _as_csv(FIGURE_HEADER, rows)
 
 
-def _make_blocks(experiment: Experiment, records: Sequence[Record]) -> list[Block]:
-    """In the layout of the experiment, and never two sizes in one table."""
-    if experiment.layout == "matrix":
-        return make_matrix(experiment, records)
-    if experiment.layout in ("stream", "windows"):
-        return make_stream_tables(experiment, records)
-    blocks: list[Block] = []
-    for size, mine in by_size(records).items():
-        table = _table_of_runs(experiment, [r for r in mine if not r.get("error")])
-        blocks += [_title_of_runs(experiment, size, mine, table), table]
-        blocks += [failed] if (failed := what_failed(mine)) else []
-    return blocks
-
-
-def _title_of_runs(
-    experiment: Experiment, size: str, records: Sequence[Record], table: Table
-) -> str:
-    has_deviations = any("±" in cell for row in table.rows for cell in row)
-    facts = ", ".join(filter(None, [f"size {size}" if size else "", threads(records)]))
-    deviations = "± is the standard deviation over partitions" if has_deviations else ""
-    return f"{experiment.title} ({'; '.join(filter(None, [facts, deviations]))}):"
-
-
-def _table_of_runs(experiment: Experiment, records: Sequence[Record]) -> Table:
-    """A row per run where there is one method; means and deviations over partitions."""
-    methods = list(dict.fromkeys(experiment.methods))
-    by_run = len(methods) == 1 and len(records) <= MOST_ROWS
-    first = "known / unknown" if by_run else "method"
-    rows = []
-    for dataset in sorted({record["dataset"] for record in records}, reverse=True):
-        for method in methods:
-            mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
-            mine.sort(key=partition_of)
-            if by_run:
-                rows += [_run_cells(record, experiment) for record in mine]
-            if len(mine) > 1 or (mine and not by_run):
-                what = method if len(methods) > 1 else "mean"
-                rows.append(_mean_cells(f"{what} of {len(mine)}", mine, experiment))
-    paper = ("paper's F1",) if _shows_f1(experiment) else ()
-    header = ("data", first, *experiment.columns, *paper, "seconds")
-    return Table(header, tuple(map(tuple, rows)))
-
-
-def _run_cells(record: Record, experiment: Experiment) -> list[str]:
-    unknown = ", ".join(record["unknown_classes"]) or "nothing"
-    classes = f"{', '.join(record['known_classes'])} / {unknown}"
-    figures = [_cell([record["metrics"].get(key)]) for key in experiment.columns.values()]
-    paper = _paper_f1(record["dataset"], experiment)
-    return [record["dataset"], classes, *figures, *paper, f"{record['seconds_total']:.0f}"]
-
-
-def _mean_cells(what: str, records: Sequence[Record], experiment: Experiment) -> list[str]:
-    """Mean ± standard deviation over the partitions that have the figure."""
-    cells = []
-    for key in experiment.columns.values():
-        values = [r["metrics"][key] for r in records if key in r["metrics"]]
-        deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-        cells.append(f"**{_cell(values)}**{deviation}" if values else "")
-    seconds = np.mean([record["seconds_total"] for record in records])
-    dataset = records[0]["dataset"]
-    return [dataset, what, *cells, *_paper_f1(dataset, experiment), f"{seconds:.0f}"]
-
-
-def _cell(values: Sequence[float | None]) -> str:
-    """A mean in three digits; a number of things in none."""
-    found = [value for value in values if value is not None]
-    if not found:
-        return ""
-    mean = float(np.mean(found))
-    is_number = all(isinstance(value, int) for value in found) and mean == round(mean)
-    return f"{mean:.0f}" if is_number else f"{mean:.3f}"
-
-
-def _shows_f1(experiment: Experiment) -> bool:
-    return "f1" in experiment.columns.values()
-
-
-def _paper_f1(dataset: str, experiment: Experiment) -> list[str]:
-    """Where ours is shown, and of the whole data set: no row here says what a sample is."""
-    if not _shows_f1(experiment):
-        return []
-    figures = PAPER["one"].get(("s2osc", dataset))
-    return [f"{figures['f1']:.3f}" if figures else ""]
-
-
-def _make_csv(name: str, records: Sequence[Record]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_HEADER)
-    for size, mine in by_size(records).items():
-        for record in mine:
-            facts = _csv_facts(record)
-            writer.writerows((name, size, *cells, *facts) for cells in _csv_cells(name, record))
-    return text.getvalue()
-
-
-def _csv_cells(name: str, record: Record) -> Iterator[tuple[object, ...]]:
+def _figures(name: str, record: Record) -> Iterator[tuple[object, ...]]:
     """A row per figure of one record, from its data set on; the error of a run that failed."""
     table = EXPERIMENTS[name].table
     dataset, method = record["dataset"], record["method"]
@@ -176,11 +171,11 @@ def _csv_cells(name: str, record: Record) -> Iterator[tuple[object, ...]]:
     for window in record.get("windows") or ():
         for metric, value in window["metrics"].items():
             yield (*run, "fair", f"window {window['window']}", metric, value, None)
-    for metric, value in _csv_outcome(record).items():
+    for metric, value in _outcome(record).items():
         yield (*run, None, "run", metric, value, None)
 
 
-def _csv_outcome(record: Record) -> dict[str, object]:
+def _outcome(record: Record) -> dict[str, object]:
     """Seconds of a run and of each of its steps, or what it died of."""
     if error := record.get("error"):
         return {"error": f"{error['kind']}: {error['message']}"}
@@ -188,37 +183,15 @@ def _csv_outcome(record: Record) -> dict[str, object]:
     return {"seconds_total": record["seconds_total"], **steps}
 
 
-def _csv_facts(record: Record) -> tuple[object, ...]:
+def _facts(record: Record) -> tuple[object, ...]:
     machine = record.get("machine") or {}
     return record["seed"], record.get("commit"), machine.get("device"), machine.get("threads")
 
 
-def _write_together(folder: Path, texts: dict[str, str]) -> list[Path]:
-    """Every file whole, or none of them: all are written elsewhere first."""
-    paths = [folder / name for name in texts]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if taken := [path for path in paths if path.is_dir()]:
-            raise OutputError(f"{taken[0]} is a folder; move it away or give another place")
-        with TemporaryDirectory(dir=folder) as aside:
-            for name, text in texts.items():
-                Path(aside, name).write_text(text, encoding="utf-8")
-            for path in paths:
-                os.replace(Path(aside, path.name), path)
-    except OSError as error:
-        raise OutputError(f"the report cannot be written: {error}; give another place") from error
-    return paths
-
-
-def insert_tables(document: Path, tables: dict[str, str]) -> None:
-    """Replace what stands between ``<!-- table NAME -->`` and ``<!-- end -->`` by that table."""
-    if not document.is_file():
-        raise OutputError(f"there is no file {document}; give a Markdown file with marks")
-    text = document.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        start, end = f"<!-- table {name} -->", "<!-- end -->"
-        before, found, rest = text.partition(start)
-        if not found or end not in rest.partition("<!-- table")[0]:
-            raise OutputError(f"{document} has no place for the table: add {start} and {end}")
-        text = before + start + "\n" + table + "\n" + end + rest.partition(end)[2]
-    document.write_text(text, encoding="utf-8")
+def _as_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([csv_cell(cell) if isinstance(cell, str) else cell for cell in row])
+    return text.getvalue()

@@ -12,6 +12,7 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+    n_labels: int = 1  # columns that name a row
 
 
 Block = str | Table

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.tables.matrix import make_matrix
+from s2osc.bench.tables.layouts import make_blocks
 from s2osc.bench.tables.rendering import Table
-from s2osc.bench.tables.runs import Runs, what_is_missing, who_beats_ours
+from s2osc.bench.tables.runs import Runs
+from s2osc.bench.tables.words import what_is_missing, who_beats_ours
 from s2osc.data.splits import SINGLE_UNKNOWN
 from s2osc.errors import DataError
 
@@ -45,7 +46,7 @@ def failed(method, **others):
 def tables(records, experiment=EXPERIMENT):
     """Cells by row and column, for each caption in order; of what follows, only tables."""
     found = {}
-    for block in make_matrix(experiment, records):
+    for block in make_blocks(experiment, records):
         if isinstance(block, Table):
             rows = {
                 name: dict(zip(block.header[1:], cells, strict=True)) for name, *cells in block.rows
@@ -55,7 +56,7 @@ def tables(records, experiment=EXPERIMENT):
 
 
 def texts(records, experiment=EXPERIMENT):
-    return [block for block in make_matrix(experiment, records) if isinstance(block, str)]
+    return [block for block in make_blocks(experiment, records) if isinstance(block, str)]
 
 
 def row(records, method, caption="Weighted F1"):
@@ -158,10 +159,13 @@ def test_methods_with_both_modes_have_two_rows_and_paper_mode_is_never_best():
 
 def test_items_never_seen_have_tables_of_their_own_without_the_paper():
     records = [record("odin", 0.3, held_out={"f1": 0.2, "f_out": 0.1, "f_out_all_unknown": 0.6})]
-    pool, new = tables(records)["Weighted F1"]
+    [pool] = tables(records)["Weighted F1"]
+    [new] = tables(records)["Weighted F1, items never seen"]
     assert pool["odin"]["MNIST"] == "**0.300** (1) [0.767]"
     assert new["odin"] == {"MNIST": "**0.200** (1)", "CIFAR-10, features": "–"}
-    assert tables(records)["F_out"][0]["everything unknown"]["MNIST"] == "0.600 (1)"
+    assert (
+        tables(records)["F_out, items never seen"][0]["everything unknown"]["MNIST"] == "0.600 (1)"
+    )
     assert any(text.startswith("Items never seen") for text in texts(records))
     assert not any(text.startswith("Items never seen") for text in texts([record("odin")]))
 
@@ -187,7 +191,7 @@ def test_sizes_are_never_mixed():
 def test_records_of_two_protocols_at_one_size_are_refused():
     other = record("msp", protocol={"n_unknown": 1, "sizes": [500, 250, 750]})
     with pytest.raises(DataError, match="records of mnist at size cpu have two protocols"):
-        make_matrix(EXPERIMENT, [record("odin"), other])
+        make_blocks(EXPERIMENT, [record("odin"), other])
 
 
 def test_a_record_that_names_no_protocol_agrees_with_all():
@@ -239,16 +243,13 @@ def missing(records):
     return what_is_missing(Runs(EXPERIMENT, "cpu", records))
 
 
-def test_what_is_missing_is_listed_with_methods_alike_together():
+def test_what_is_missing_is_listed_with_data_sets_alike_together():
     records = [record("odin", partition=p) for p in (0, 1)] + [record("s2osc", partition=1)]
-    assert missing(records) == (
-        "Missing: odin (cifar10-features); msp (everything); "
-        "s2osc (mnist: partition 0; cifar10-features)."
-    )
+    assert missing(records) == ("Missing: mnist: msp, s2osc (partition 0); cifar10-features: all.")
     whole = [record(m, dataset=d) for m in METHODS for d in EXPERIMENT.data]
     assert missing(whole) == "Nothing is missing."
     assert missing([r for r in whole if r["method"] == "odin"]) == (
-        "Missing: msp, s2osc (everything)."
+        "Missing: mnist, cifar10-features: msp, s2osc."
     )
 
 

@@ -1,0 +1,295 @@
+"""Records of an experiment -> paragraphs and tables, in full or in brief.
+
+In full, everything that was recorded; in brief, the one table that answers the question of the
+experiment, for documents that people read.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.records import Record, partition_of
+from s2osc.bench.tables.comparison import (
+    GROUP_METRICS,
+    POOL_METRICS,
+    metric_table,
+    pool_tables,
+    seconds_per_window,
+    seconds_table,
+    side_by_side,
+    stream_tables,
+)
+from s2osc.bench.tables.paper import PAPER
+from s2osc.bench.tables.rendering import Block, Table
+from s2osc.bench.tables.runs import Runs, by_size, dataset_title
+from s2osc.bench.tables.words import (
+    describe_pools,
+    describe_streams,
+    explain_pools,
+    explain_streams,
+    threads,
+    what_failed,
+    what_is_missing,
+    who_beats_ours,
+)
+
+MOST_ROWS = 30
+"""A table of more runs shows means alone."""
+WINDOW_COLUMNS = {
+    "known classes": ("n_known",),
+    "K": ("k",),
+    "labels": ("labels",),
+    "new classes": ("n_new",),
+    "found": ("n_found",),
+    "accuracy": ("metrics", "accuracy"),
+    "weighted F1": ("metrics", "f1"),
+    "F_out": ("metrics", "f_out"),
+    "seconds to recognise": ("seconds", "recognise"),
+    "seconds to learn": ("seconds", "learn"),
+    "MB at most so far": ("peak_memory_mb",),
+}
+Layout = Callable[[Runs], Sequence[Block]]
+
+
+def make_blocks(
+    experiment: Experiment, records: Sequence[Record], *, brief: bool = False
+) -> list[Block]:
+    """All blocks, and never two sizes in one table."""
+    by_sizes = blocks_by_size(experiment, records, brief=brief)
+    return [block for blocks in by_sizes.values() for block in blocks]
+
+
+def blocks_by_size(
+    experiment: Experiment, records: Sequence[Record], *, brief: bool = False
+) -> dict[str, list[Block]]:
+    layout = (BRIEF if brief else FULL)[experiment.layout]
+    return {
+        size: [block for block in layout(Runs(experiment, size, mine)) if block]
+        for size, mine in by_size(records).items()
+    }
+
+
+# A row per run, or per method
+
+
+def runs_in_full(runs: Runs) -> Sequence[Block]:
+    table = _table_of_runs(runs, shows_runs=len(runs.right) <= MOST_ROWS)
+    return [_title_of_runs(runs, table), table, what_failed(runs.records)]
+
+
+def runs_in_brief(runs: Runs) -> Sequence[Block]:
+    table = _table_of_runs(runs, shows_runs=False)
+    return [_title_of_runs(runs, table), table]
+
+
+def _title_of_runs(runs: Runs, table: Table) -> str:
+    has_deviations = any("±" in cell for row in table.rows for cell in row)
+    facts = ", ".join(filter(None, [f"size {runs.size}" if runs.size else "", threads(runs.right)]))
+    deviations = "± is the standard deviation over partitions" if has_deviations else ""
+    return f"{runs.experiment.title} ({'; '.join(filter(None, [facts, deviations]))}):"
+
+
+def _table_of_runs(runs: Runs, *, shows_runs: bool) -> Table:
+    """A row per run where there is one method; means and deviations over partitions."""
+    experiment, methods = runs.experiment, list(runs.experiment.methods)
+    shows_runs = shows_runs and len(methods) == 1
+    rows = []
+    for dataset in sorted({record["dataset"] for record in runs.right}, reverse=True):
+        for method in methods:
+            mine = [r for r in runs.right if (r["dataset"], r["method"]) == (dataset, method)]
+            mine.sort(key=partition_of)
+            if shows_runs:
+                rows += [_run_cells(record, experiment) for record in mine]
+            if len(mine) > 1 or (mine and not shows_runs):
+                what = method if len(methods) > 1 else "mean"
+                rows.append(_mean_cells(f"{what} of {len(mine)}", mine, experiment))
+    first = "known / unknown" if shows_runs else "method"
+    paper = ("paper's F1",) if _shows_f1(experiment) else ()
+    header = ("data", first, *experiment.columns, *paper, "seconds")
+    return Table(header, tuple(map(tuple, rows)), n_labels=2)
+
+
+def _run_cells(record: Record, experiment: Experiment) -> list[str]:
+    unknown = ", ".join(record["unknown_classes"]) or "nothing"
+    classes = f"{', '.join(record['known_classes'])} / {unknown}"
+    figures = [_mean([record["metrics"].get(key)]) for key in experiment.columns.values()]
+    paper = _paper_f1(record["dataset"], experiment)
+    return [record["dataset"], classes, *figures, *paper, f"{record['seconds_total']:.0f}"]
+
+
+def _mean_cells(what: str, records: Sequence[Record], experiment: Experiment) -> list[str]:
+    """Mean ± standard deviation over the partitions that have the figure."""
+    cells = []
+    for key in experiment.columns.values():
+        values = [r["metrics"][key] for r in records if key in r["metrics"]]
+        deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+        cells.append(f"**{_mean(values)}**{deviation}" if values else "")
+    seconds = np.mean([record["seconds_total"] for record in records])
+    dataset = records[0]["dataset"]
+    return [dataset, what, *cells, *_paper_f1(dataset, experiment), f"{seconds:.0f}"]
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    """A mean in three digits; a number of things in none."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return ""
+    mean = float(np.mean(found))
+    is_number = all(isinstance(value, int) for value in found) and mean == round(mean)
+    return f"{mean:.0f}" if is_number else f"{mean:.3f}"
+
+
+def _shows_f1(experiment: Experiment) -> bool:
+    return "f1" in experiment.columns.values()
+
+
+def _paper_f1(dataset: str, experiment: Experiment) -> list[str]:
+    """Where ours is shown, and of the whole data set: no row here says what a sample is."""
+    if not _shows_f1(experiment):
+        return []
+    figures = PAPER["one"].get(("s2osc", dataset))
+    return [f"{figures['f1']:.3f}" if figures else ""]
+
+
+# Methods against data sets
+
+
+def pools_in_full(runs: Runs) -> Sequence[Block]:
+    never_seen = pool_tables(runs, "held_out")
+    paragraph = "Items never seen (the same methods, on items that were not in the pool):"
+    return [
+        describe_pools(runs),
+        explain_pools(runs),
+        *pool_tables(runs),
+        # Where methods share f, the seconds of a run are not those of a method.
+        *([] if runs.experiment.keeps_networks else [seconds_table(runs)]),
+        who_beats_ours(runs),
+        what_is_missing(runs),
+        what_failed(runs.records),
+        *([paragraph] if never_seen else []),
+        *never_seen,
+    ]
+
+
+def pools_in_brief(runs: Runs) -> Sequence[Block]:
+    titles = POOL_METRICS | GROUP_METRICS
+    return [describe_pools(runs), *_headlines(runs, titles), who_beats_ours(runs)]
+
+
+def streams_in_full(runs: Runs) -> Sequence[Block]:
+    return [
+        describe_streams(runs),
+        explain_streams(runs),
+        *stream_tables(runs),
+        who_beats_ours(runs),
+        what_is_missing(runs),
+        what_failed(runs.records),
+    ]
+
+
+def streams_in_brief(runs: Runs) -> Sequence[Block]:
+    titles = {metric: title for title, metric in runs.experiment.columns.items()}
+    return [describe_streams(runs), *_headlines(runs, titles)]
+
+
+def _headlines(runs: Runs, titles: Mapping[str, str]) -> list[Table]:
+    """The figures that answer the experiment's question; of one data set, side by side."""
+    shown = runs.as_recorded()
+    tables = [
+        metric_table(shown, metric, titles[metric], fair_only=True)
+        for metric in runs.experiment.headlines
+    ]
+    return [side_by_side(tables)] if len(shown.datasets) == 1 else tables
+
+
+# Windows of a stream
+
+
+def windows_in_full(runs: Runs) -> Sequence[Block]:
+    """A table for each data set: a row for each window of each method, in the order of time."""
+    tables = [
+        Table(("window", "method", *WINDOW_COLUMNS), rows, dataset_title(dataset), n_labels=2)
+        for dataset in runs.datasets
+        if (rows := _window_rows(runs, dataset))
+    ]
+    return [
+        describe_streams(runs),
+        "Cells: mean over partitions; – is not recorded. A new class is unknown in its window.",
+        *tables,
+        who_beats_ours(runs),
+        what_is_missing(runs),
+        what_failed(runs.records),
+    ]
+
+
+def windows_in_brief(runs: Runs) -> Sequence[Block]:
+    """Means over windows and partitions."""
+    columns = {"accuracy": "accuracy", "weighted F1": "f1", "F_out": "f_out"}
+    rows = []
+    for dataset in runs.recorded:
+        for method in runs.methods:
+            mine = [record for record in runs.of(method, dataset) if record.get("windows")]
+            if mine:
+                means = [_mean([r["metrics"][metric] for r in mine]) for metric in columns.values()]
+                seconds = np.mean([seconds_per_window(record["windows"]) for record in mine])
+                n_windows = f"{len(mine[0]['windows'])}"
+                cells = (dataset_title(dataset), method, n_windows, *means, f"{seconds:.1f}")
+                rows.append(cells)
+    header = ("data", "method", "windows", *columns, "seconds per window")
+    return [describe_streams(runs), Table(header, tuple(rows), n_labels=2)]
+
+
+def _window_rows(runs: Runs, dataset: str) -> tuple[tuple[str, ...], ...]:
+    followed = {
+        method: [r["windows"] for r in runs.of(method, dataset) if r.get("windows")]
+        for method in runs.methods
+    }
+    longest = max((len(w) for windows in followed.values() for w in windows), default=0)
+    rows = []
+    for place in range(longest):
+        for method, windows in followed.items():
+            if here := [run[place] for run in windows if len(run) > place]:
+                cells = [_mean_of(here, path) for path in WINDOW_COLUMNS.values()]
+                rows.append((str(place + 1), method, *cells))
+    return tuple(rows)
+
+
+def _mean_of(windows: Sequence[Mapping[str, Any]], path: Sequence[str]) -> str:
+    """The mean of a figure over partitions; a number of things has no digits.
+
+    >>> _mean_of([{"metrics": {"f1": 0.5}}, {"metrics": {"f1": 0.7}}], ("metrics", "f1"))
+    '0.600'
+    >>> _mean_of([{"k": 200}], ("k",)), _mean_of([{"k": None}], ("k",))
+    ('200', '–')
+    """
+    values = []
+    for window in windows:
+        value: Any = window
+        for step in path:
+            value = (value or {}).get(step)
+        if value is not None:
+            values.append(value)
+    if not values:
+        return "–"
+    mean = float(np.mean(values))
+    if path[0] == "metrics":
+        return f"{mean:.3f}"
+    if path[0] in ("seconds", "n_new", "n_found"):
+        return f"{mean:.1f}"
+    return f"{mean:.0f}"
+
+
+FULL: dict[str, Layout] = {
+    "rows": runs_in_full,
+    "matrix": pools_in_full,
+    "stream": streams_in_full,
+    "windows": windows_in_full,
+}
+BRIEF: dict[str, Layout] = {
+    "rows": runs_in_brief,
+    "matrix": pools_in_brief,
+    "stream": streams_in_brief,
+    "windows": windows_in_brief,
+}
