@@ -404,12 +404,24 @@ BAD_MODELS = {
         lambda m: truncated(m / "weights.safetensors"),
         "weights.safetensors is damaged: its checksum is not the one in model.json",
     ),
-    "description cut short": (lambda m: truncated(m / "model.json"), "model.json is damaged"),
+    "description cut short": (lambda m: truncated(m / "model.json"), "model.json cannot be read"),
     "description of bytes": (
         lambda m: (m / "model.json").write_bytes(b"\xff\xfe\x00"),
-        "model.json is damaged",
+        "model.json cannot be read",
     ),
-    "description that is a list": (lambda m: text(m / "model.json", "[]"), "is damaged"),
+    "description that is a list": (lambda m: text(m / "model.json", "[]"), "holds a list"),
+    "a description nested deeply": (
+        lambda m: text(m / "model.json", '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+        "model.json cannot be read .it is nested",
+    ),
+    "a number beyond all": (
+        lambda m: text(m / "model.json", '{"format": 1e400}'),
+        "model.json cannot be read .it holds the number 1e400",
+    ),
+    "a class that is no text": (
+        lambda m: edited(m, classes=["a", 1]),
+        "does not describe the weights beside it",
+    ),
     "a newer format": (
         lambda m: edited(m, format=99, s2osc="9.1"),
         r"is of format 99, written by s2osc 9\.1; .* install a newer s2osc",
@@ -427,7 +439,7 @@ BAD_MODELS = {
                 for role in ("teacher", "student")
             },
         ),
-        "model.json does not describe the weights beside it .*other sizes",
+        "model.json does not describe the weights beside it .*other sizes than its",
     ),
 }
 

@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import torch
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network
+from s2osc.pipeline.description import BackboneEntry, replace_threshold
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, describe
@@ -35,7 +37,16 @@ from samples import (
 BLOBS = open_set(*make_blobs(40))
 CLASSES = ("cat", "dog", "Ω é")
 JSON, WEIGHTS = "model.json", "weights.safetensors"
-BACKBONE = {"name": "efficientnet", "side": 224, "version": "1", "n_views": 2}
+BACKBONE = BackboneEntry(
+    name="efficientnet",
+    version="1",
+    side=224,
+    n_views=2,
+    flip=True,
+    height=64,
+    width=48,
+    channels=3,
+)
 FILTERING = FilterSettings(by="seeds", k=5, purity=0.8, distance_weight=0.5)
 
 
@@ -167,6 +178,20 @@ def test_any_threshold_survives_the_round_trip(threshold, tmp_path):
     json.loads((tmp_path / JSON).read_text(encoding="utf-8"), parse_constant=refuse)
 
 
+@pytest.mark.parametrize("threshold", [None, 0.5, float("-inf")])
+def test_another_threshold_changes_nothing_else_of_a_description(folder, threshold):
+    before = json.loads((folder / JSON).read_text(encoding="utf-8"))
+    (folder / JSON).write_bytes(replace_threshold(folder, threshold))
+    assert load_model(folder).model.threshold == threshold
+    after = json.loads((folder / JSON).read_text(encoding="utf-8"))
+    assert after | {"threshold": None} == before | {"threshold": None}
+
+
+def test_classes_whose_names_are_no_utf_8_are_written_escaped(tmp_path):
+    save_model(tmp_path, untrained(BLOBS.pool), ("caf\udce9", "x", "y"))
+    assert load_model(tmp_path).classes == ("caf\\xe9", "x", "y")
+
+
 def test_what_made_the_inputs_is_kept(tmp_path):
     save_model(tmp_path, untrained(BLOBS.pool), CLASSES, backbone=BACKBONE)
     assert load_model(tmp_path).backbone == BACKBONE
@@ -267,12 +292,12 @@ def test_weights_that_are_no_tensors_are_refused_even_with_their_checksum(folder
 )
 def test_a_damaged_description_is_refused(folder, text):
     (folder / JSON).write_text(text, encoding="utf-8")
-    assert_refused(folder, "model.json is damaged")
+    assert_refused(folder, "model.json cannot be read")
 
 
 def test_a_description_that_is_not_text_is_refused(folder):
     (folder / JSON).write_bytes(b"\xff\xfe\x00\x01")
-    assert_refused(folder, "model.json is damaged")
+    assert_refused(folder, "model.json cannot be read")
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder):
@@ -312,6 +337,15 @@ def test_an_earlier_format_asks_for_another_run(folder, number):
         {"backbone": {"name": "efficientnet"}},
         {"backbone": "efficientnet"},
         {"backbone": 7},
+        {"backbone": BACKBONE.to_json() | {"side": 10**9}},
+        {"backbone": BACKBONE.to_json() | {"side": "224"}},
+        {"backbone": BACKBONE.to_json() | {"n_views": -1}},
+        {"backbone": BACKBONE.to_json() | {"flip": 1}},
+        {"backbone": BACKBONE.to_json() | {"channels": 2}},
+        {"backbone": BACKBONE.to_json() | {"run": "rm"}},
+        {"classes": ["cat", "dog", "dog"]},
+        {"classes": ["cat", "dog", ""]},
+        {"classes": "cat"},
     ],
     ids=str,
 )
@@ -320,11 +354,36 @@ def test_a_description_that_does_not_fit_is_refused(folder, changes):
     assert_refused(folder, "model.json")
 
 
-def test_a_description_of_another_network_is_refused(folder):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_outputs", 9),
+        ("n_outputs", 10**12),
+        ("n_outputs", "4"),
+        ("input_shape", [10**9]),
+        ("input_shape", [10**7, 10**7]),
+        ("input_shape", [2, 2, 2, 2]),
+        ("input_shape", [-8]),
+        ("input_shape", "8"),
+        ("hidden", [99_999_999]),
+        ("hidden", [16] * 100_000),
+        ("hidden", [16, [16]]),
+        ("blocks", [10**6, 1, 1]),
+        ("blocks", [1, 1, "one"]),
+        ("widths", [10**6, 8, 8]),
+        ("first_map", 0),
+        ("colour", 1),
+    ],
+)
+@pytest.mark.parametrize("role", ["teacher", "student"])
+def test_networks_of_other_sizes_are_refused_before_they_are_built(folder, role, name, value):
     networks = json.loads((folder / JSON).read_text(encoding="utf-8"))["networks"]
-    networks["student"]["n_outputs"] = 9
+    of_settings = name in networks[role]["settings"] or name == "colour"
+    (networks[role]["settings"] if of_settings else networks[role])[name] = value
     edit(folder, networks=networks)
+    started = time.perf_counter()
     assert_refused(folder, "does not describe the weights beside it")
+    assert time.perf_counter() - started < 1
 
 
 @pytest.mark.parametrize(
@@ -345,8 +404,19 @@ def test_a_description_that_lacks_something_is_refused(folder, name):
         ("groups.groups", np.full(16, 2)),
         ("groups.tightness", np.ones(5)),
         ("teacher_centres", np.zeros((4, 16), np.float32)),
+        ("teacher_centres", np.zeros((3, 15), np.float32)),
+        ("teacher_centres", np.full((3, 16), np.nan, np.float32)),
+        ("teacher.head.weight", np.full((3, 16), np.inf, np.float32)),
+        ("teacher.head.weight", np.zeros((16, 3), np.float32)),
+        ("teacher.head.weight", np.zeros((3, 16), np.float64)),
+        ("teacher.head.bias", None),
+        ("teacher.scale", np.zeros(2, np.float32)),
         ("space.input_mean", None),
+        ("space.input_axes", np.zeros((3, 4), np.float32)),
+        ("space.input_scale", np.zeros(2, np.float32)),
         ("groups.items", None),
+        ("groups.items", np.zeros((16, 6), np.float32)),
+        ("groups.groups", np.full(16, -1)),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(folder, name, tensor):

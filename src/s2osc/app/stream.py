@@ -31,9 +31,10 @@ from s2osc.app.extract import AUTO, named_backbone, restore_extractor
 from s2osc.app.result import SUMMARY
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
-from s2osc.errors import DataError, OutputError
-from s2osc.files import check_target, write_whole, writing
+from s2osc.errors import DataError, ModelError, OutputError
+from s2osc.files import check_target, guarded, write_whole, writing
 from s2osc.nets.training import resolve_device
+from s2osc.pipeline.description import BackboneEntry
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
@@ -127,7 +128,7 @@ def init_files(
         facts = {
             "preset": recipe.preset,
             "shape": shape.note,
-            "backbone": extractor.describe() if extractor else None,
+            "backbone": extractor.describe().to_json() if extractor else None,
         }
         with open_store(folder, make=True) as store:
             refuse_stream(folder)  # nor one that was begun meanwhile
@@ -195,8 +196,11 @@ def window_files(
         check_place(out, folder, pointer, force=force)
         before = store.read(device)
         recipe = decide_by(before, decision or {})
-        told = before.facts.get("backbone")
-        extractor = restore_extractor(told, device) if told else None
+        extractor = None
+        if entry := before.facts.get("backbone"):
+            with guarded(folder, "copy the stream's folder again", ModelError):
+                entry = BackboneEntry.from_json(entry)
+            extractor = restore_extractor(entry, device)
         shape = extractor.shape if extractor else shape_of(before.item_shape)
         with clock("read"):
             items = read_items(pool, like=shape, max_megapixels=max_megapixels)

@@ -4,33 +4,44 @@ Nothing in the folder is ever run: weights are plain tensors, everything else is
 """
 
 import hashlib
-import json
 from dataclasses import asdict, fields
-from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from s2osc.errors import ModelError
+from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
+from s2osc.pipeline.description import (
+    COPY_AGAIN,
+    DESCRIPTION,
+    FORMAT,
+    LARGEST_SIDE,
+    BackboneEntry,
+    check_whole,
+    read_description,
+    read_number,
+    write_number,
+)
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
-from s2osc.pipeline.grouping.space import GroupingSpace
+from s2osc.pipeline.grouping.space import GroupingSpace, describe
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
+from s2osc.settings import change
+from s2osc.text import clean_name
 from s2osc.version import __version__
 
-FORMAT = 3
-DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
+WEIGHTS = "weights.safetensors"
+LARGEST_WEIGHTS = 2**33  # bytes: two networks as large as any may be, and groups of many items
+LARGEST_AXIS = 10_000_000  # of inputs and outputs
 SPACE = tuple(field.name for field in fields(GroupingSpace))
 GROUPING = ("items", "groups", "stability", "tightness")
-BACKBONE = {"name", "side", "version", "n_views"}
 
 
 class SavedModel(NamedTuple):
@@ -38,14 +49,14 @@ class SavedModel(NamedTuple):
 
     model: OpenSetModel | KnownOnlyModel
     classes: tuple[str, ...]
-    backbone: dict[str, Any] | None = None  # name, side, version, n_views; None: raw inputs
+    backbone: BackboneEntry | None = None  # None: raw inputs
 
 
 def save_model(
     folder: Path,
     model: OpenSetModel | KnownOnlyModel,
     classes: tuple[str, ...],
-    backbone: dict[str, Any] | None = None,
+    backbone: BackboneEntry | None = None,
 ) -> None:
     """Write the model into ``folder``, which is made where it is not there."""
     tensors = as_tensors(_arrays(model))
@@ -56,8 +67,8 @@ def save_model(
         "format": FORMAT,
         "s2osc": __version__,
         "kind": "open set" if isinstance(model, OpenSetModel) else "known only",
-        "classes": list(classes),
-        "backbone": backbone,
+        "classes": [clean_name(name) for name in classes],
+        "backbone": backbone and backbone.to_json(),
         "networks": {role: describe_network(network) for role, network in _networks(model).items()},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -66,40 +77,30 @@ def save_model(
             "unknown": model.student.unknown,
             "vote": model.student.vote,
             "voice": model.student.vote_weight,
-            "threshold": _write_number(model.threshold),
+            "threshold": write_number(model.threshold),
             "filtering": asdict(model.filtering),
             "unit": model.unit._asdict(),
             "n_groups": {"low": model.grouping.n_low, "high": model.grouping.n_high},
         }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / WEIGHTS).write_bytes(weights)
-    text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    write_whole(folder / WEIGHTS, weights)
+    write_whole(folder / DESCRIPTION, as_json(description))
 
 
 def load_model(folder: Path, device: str = "cpu") -> SavedModel:
     """Read a model that ``save_model`` wrote, or say what is wrong with the folder."""
-    description = _read_description(folder)
-    try:
-        weights = (folder / WEIGHTS).read_bytes()
-    except OSError as error:
-        raise ModelError(f"{folder / WEIGHTS} cannot be read: {error.strerror}") from error
+    description = read_description(folder)
+    weights = read_whole(folder / WEIGHTS, largest=LARGEST_WEIGHTS, error=ModelError)
     if hashlib.sha256(weights).hexdigest() != description.get("weights_sha256"):
         raise ModelError(
             f"{folder / WEIGHTS} is damaged: its checksum is not the one in {DESCRIPTION}; "
-            "copy the model folder again or classify anew"
+            f"{COPY_AGAIN}"
         )
     try:
         return _assemble(description, load_tensors(weights), device)
-    except (
-        *(AttributeError, KeyError, TypeError, ValueError, IndexError),
-        *(RuntimeError, SafetensorError),
-    ) as error:
-        sizes_differ = isinstance(error, RuntimeError)  # torch then lists every tensor
-        reason = "the networks have other sizes" if sizes_differ else error
+    except Exception as error:  # any: whatever does not fit is the fault of the folder
         raise ModelError(
-            f"{folder / DESCRIPTION} does not describe the weights beside it ({reason}); "
-            "copy the model folder again or classify anew"
+            f"{folder / DESCRIPTION} does not describe the weights beside it ({reason(error)}); "
+            f"{COPY_AGAIN}"
         ) from error
 
 
@@ -138,91 +139,109 @@ def describe_network(network: Network) -> dict[str, Any]:
     }
 
 
-def _write_number(value: float | None) -> float | str | None:
-    """A number as JSON holds it, which has no word for infinity."""
-    return value if value is None or isfinite(value) else str(value)
-
-
-def _read_number(value: float | str | None) -> float | None:
-    if value is None:
-        return None
-    number = float(value)
-    if isnan(number):
-        raise ValueError("a threshold is not a number")
-    return number
-
-
-def _read_description(folder: Path) -> dict[str, Any]:
-    path = folder / DESCRIPTION
-    if not path.is_file():
-        raise ModelError(
-            f"{folder} is not a model: {DESCRIPTION} is not there; "
-            "give the folder `model` that `s2osc classify` wrote"
-        )
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-        found = int(description["format"])
-    except (OSError, OverflowError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path} is damaged ({type(error).__name__}); copy the model folder again"
-        ) from error
-    written_by = f"{folder} is of format {found}, written by s2osc {description.get('s2osc', '?')}"
-    if found > FORMAT:
-        raise ModelError(
-            f"{written_by}; this is {__version__}, which reads up to format {FORMAT}: "
-            "install a newer s2osc"
-        )
-    if found < FORMAT:
-        raise ModelError(
-            f"{written_by}, an earlier one; this is {__version__}, which reads format {FORMAT}: "
-            "classify anew"
-        )
-    return description
-
-
 def _assemble(
     description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
 ) -> SavedModel:
-    teacher = Teacher(
-        read_network("teacher", description, tensors, device), tensors["teacher_centres"].numpy()
-    )
-    classes = tuple(str(name) for name in description["classes"])
-    if not len(classes) == teacher.n_classes == teacher.network.head.out_features:
-        raise ValueError(f"{len(classes)} class names for {teacher.n_classes} classes")
-    backbone = description["backbone"]
-    if backbone is not None and not BACKBONE.issubset(backbone):
-        raise ValueError(f"a backbone has {', '.join(sorted(BACKBONE))}")
+    network = read_network("teacher", description, tensors, device)
+    classes = _read_classes(description["classes"], n_classes=network.head.out_features)
+    n_embedding = network.head.in_features
+    centres = _array(tensors, "teacher_centres", (len(classes), n_embedding))
+    teacher = Teacher(network, centres)
+    entry = description["backbone"]
+    backbone = None if entry is None else BackboneEntry.from_json(entry)
     if description["kind"] == "known only":
         return SavedModel(KnownOnlyModel(teacher), classes, backbone)
     if description["kind"] != "open set":
-        raise ValueError(f"kind is {description['kind']!r}")
+        raise ValueError(f"kind is {description['kind']!r:.100}")
+    space = _read_space(tensors, network)
     model = OpenSetModel(
         teacher=teacher,
         student=_read_student(teacher, description, tensors, device),
-        space=GroupingSpace(**{name: tensors[f"space.{name}"].numpy() for name in SPACE}),
-        grouping=_read_grouping(description, tensors),
-        filtering=FilterSettings(**description["filtering"]),
+        space=space,
+        grouping=_read_grouping(description, tensors, space),
+        filtering=change(FilterSettings(), description["filtering"]),
         unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
-        threshold=_read_number(description["threshold"]),
+        threshold=read_number(description["threshold"]),
     )
     return SavedModel(model, classes, backbone)
+
+
+def _read_classes(names: Any, *, n_classes: int) -> tuple[str, ...]:
+    classes = tuple(clean_name(name) for name in names) if isinstance(names, list) else ()
+    if len(classes) != n_classes or len(set(classes)) != n_classes or not all(classes):
+        raise ValueError(
+            f"{len(classes)} class names for {n_classes} classes, or one of them twice"
+        )
+    return classes
 
 
 def read_network(
     role: str, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
 ) -> Network:
-    """The network that ``description["networks"][role]`` tells of, with its weights."""
-    said = description["networks"][role]
-    sizes: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in said["settings"].items()
+    """The network that ``description["networks"][role]`` describes, with its weights.
+
+    Its size is compared with the weights before it is built: whatever a description asks for, no
+    more memory is taken than the weights have. A ``ValueError`` or ``SettingsError`` where they
+    differ.
+    """
+    entry, prefix = description["networks"][role], f"{role}."
+    settings = change(NetworkSettings(), entry["settings"])
+    shape = tuple(entry["input_shape"])
+    if len(shape) not in (1, 2, 3) or shape[2:] not in ((), (3,)):
+        raise ValueError(f"its inputs have the shape {shape!r:.100}")
+    for length in shape:
+        high = LARGEST_AXIS if len(shape) == 1 else LARGEST_SIDE
+        check_whole(length, "an axis of the inputs", low=1, high=high)
+    n_outputs = check_whole(entry["n_outputs"], "n_outputs", low=1, high=LARGEST_AXIS)
+    weights = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
     }
-    network = Network(NetworkSettings(**sizes), tuple(said["input_shape"]), said["n_outputs"])
-    prefix = f"{role}."
-    network.load_state_dict(
-        {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-    )
+    n_held = sum(t.numel() for name, t in weights.items() if name.endswith(("weight", "bias")))
+    if settings.n_parameters(shape, n_outputs) != n_held:
+        raise ValueError(f"the network {role} has other sizes than its {n_held:,} weights")
+    for name, tensor in weights.items():
+        least = 0 if name == "scale" or name.endswith("running_var") else -torch.inf
+        is_number = tensor.dtype in (torch.float32, torch.int64) and torch.isfinite(tensor).all()
+        if not is_number or not (tensor >= least).all() or (name == "scale" and not tensor.all()):
+            raise ValueError(f"{prefix}{name} holds values that no network has")
+    network = Network(settings, shape, n_outputs)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:  # it lists every tensor
+        raise ValueError(f"the network {role} has weights of other shapes") from error
     return network.to(device).eval()
+
+
+def _array(
+    tensors: dict[str, torch.Tensor], name: str, shape: tuple[int | None, ...]
+) -> np.ndarray:
+    """A finite array of a shape, whose axes may be free (None)."""
+    array = tensors[name].numpy()
+    fits = len(array.shape) == len(shape) and all(
+        wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
+    )
+    if not fits or not np.isfinite(array).all():
+        raise ValueError(f"{name} has the shape {array.shape}, or values that are not finite")
+    return array
+
+
+def _read_space(tensors: dict[str, torch.Tensor], network: Network) -> GroupingSpace:
+    kind = np.float32 if len(network.input_shape) == 1 else np.uint8
+    n_inputs = describe(np.zeros((1, *network.input_shape), kind)).shape[1]
+    n_embedding = network.head.in_features
+    shapes = {
+        "input_mean": (n_inputs,),
+        "input_scale": (n_inputs,),
+        "input_axes": (n_inputs, None),
+        "embedding_mean": (n_embedding,),
+        "embedding_axes": (n_embedding, None),
+    }
+    arrays = {name: _array(tensors, f"space.{name}", shapes[name]) for name in SPACE}
+    if not arrays["input_scale"].all():
+        raise ValueError("space.input_scale holds 0")
+    return GroupingSpace(**arrays)
 
 
 def _read_student(
@@ -230,16 +249,29 @@ def _read_student(
 ) -> Student:
     network = read_network("student", description, tensors, device)
     wanted = {"one": teacher.n_classes + 1, "many": 2}.get(description["unknown"])
-    if network.head.out_features != wanted:
-        raise ValueError(f"unknown is {description['unknown']!r}, but g has other outputs")
+    if network.head.out_features != wanted or network.input_shape != teacher.network.input_shape:
+        raise ValueError(
+            f"unknown is {description['unknown']!r:.100}, but g has other inputs or outputs"
+        )
     vote, vote_weight = bool(description["vote"]), float(description["voice"])
     return Student(network, description["unknown"], vote, vote_weight)
 
 
-def _read_grouping(description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Grouping:
-    items, groups, stability, tightness = (tensors[f"groups.{name}"].numpy() for name in GROUPING)
-    n_items, n_groups = len(items), len(stability)
-    if len(groups) != n_items or len(tightness) != n_groups or (groups >= n_groups).any():
-        raise ValueError(f"{n_items} items in {n_groups} groups do not fit together")
+def _read_grouping(
+    description: dict[str, Any], tensors: dict[str, torch.Tensor], space: GroupingSpace
+) -> Grouping:
+    n_axes = space.input_axes.shape[1] + space.embedding_axes.shape[1]
+    items = _array(tensors, "groups.items", (None, n_axes))
+    groups = _array(tensors, "groups.groups", (len(items),))
+    stability, tightness = (tensors[f"groups.{name}"].numpy() for name in GROUPING[2:])
+    n_groups = len(stability)
+    if (
+        stability.shape != tightness.shape
+        or stability.shape != (n_groups,)
+        or groups.dtype.kind != "i"
+        or (groups < 0).any()
+        or (groups >= n_groups).any()
+    ):
+        raise ValueError(f"{len(items)} items in {n_groups} groups do not fit together")
     between = description["n_groups"]
     return Grouping(items, groups, stability, tightness, int(between["low"]), int(between["high"]))

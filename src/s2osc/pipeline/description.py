@@ -1,0 +1,116 @@
+"""``model.json``: what the folder of a model says of itself, written and read without torch.
+
+The folder may come from a stranger. Here its text becomes typed values within their ranges; in
+``storage.py`` they are compared with the weights before a network is built.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from math import isfinite, isnan
+from pathlib import Path
+from typing import Any
+
+from s2osc.errors import ModelError
+from s2osc.files import as_json, read_json
+from s2osc.version import __version__
+
+FORMAT = 3
+DESCRIPTION = "model.json"
+LARGEST_SIDE = 4_096  # pixels
+MOST_VIEWS = 100
+COPY_AGAIN = "copy the model folder again or classify anew"
+
+
+@dataclass(frozen=True)
+class BackboneEntry:
+    """How the images of a model became vectors. The name chooses nothing: it is to be compared."""
+
+    name: str
+    version: str  # digest of the weights
+    side: int  # pixels the backbone gets
+    n_views: int
+    flip: bool
+    height: int  # pixels the images were brought to first
+    width: int
+    channels: int  # 1 or 3
+
+    @classmethod
+    def from_json(cls, entry: Any) -> "BackboneEntry":
+        """The entry of a file; a ``ValueError`` where it is none.
+
+        >>> values = {"name": "a", "version": "0f", "side": 96, "n_views": 2, "flip": True}
+        >>> BackboneEntry.from_json(values | {"height": 32, "width": 32, "channels": 3}).side
+        96
+        """
+        if not isinstance(entry, Mapping) or set(entry) != {field.name for field in fields(cls)}:
+            names = ", ".join(field.name for field in fields(cls))
+            raise ValueError(f"a backbone has {names}")
+        for field in fields(cls):
+            if type(entry[field.name]) is not field.type:
+                raise ValueError(f"the backbone's {field.name} is {entry[field.name]!r:.100}")
+        for name, low, high in (
+            ("side", 1, LARGEST_SIDE),
+            ("height", 1, LARGEST_SIDE),
+            ("width", 1, LARGEST_SIDE),
+            ("n_views", 0, MOST_VIEWS),
+        ):
+            check_whole(entry[name], f"the backbone's {name}", low=low, high=high)
+        if entry["channels"] not in (1, 3):
+            raise ValueError(f"the backbone's channels are {entry['channels']}, not 1 or 3")
+        return cls(**entry)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_whole(value: Any, what: str, *, low: int, high: int) -> int:
+    """A whole number within a range; a ``ValueError`` for anything else."""
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{what} is {value!r:.100}, not a whole number from {low} to {high}")
+    return value
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What ``model.json`` holds, of the format that this program reads."""
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        raise ModelError(
+            f"{folder} is not a model: {DESCRIPTION} is not there; "
+            "give the folder `model` that `s2osc classify` wrote"
+        )
+    description = read_json(path, COPY_AGAIN, ModelError)
+    found = description.get("format")
+    if type(found) is not int:
+        raise ModelError(f"{path} cannot be read (its format is {found!r:.100}); {COPY_AGAIN}")
+    written_by = f"{folder} is of format {found}, written by s2osc {description.get('s2osc', '?')}"
+    if found > FORMAT:
+        raise ModelError(
+            f"{written_by}; this is {__version__}, which reads up to format {FORMAT}: "
+            "install a newer s2osc"
+        )
+    if found < FORMAT:
+        raise ModelError(
+            f"{written_by}, an earlier one; this is {__version__}, which reads format {FORMAT}: "
+            "classify anew"
+        )
+    return description
+
+
+def replace_threshold(folder: Path, threshold: float | None) -> bytes:
+    """The content of ``model.json`` for the model in ``folder`` with another threshold."""
+    return as_json(read_description(folder) | {"threshold": write_number(threshold)})
+
+
+def write_number(value: float | None) -> float | str | None:
+    """A number as JSON holds it, which has no word for infinity."""
+    return value if value is None or isfinite(value) else str(value)
+
+
+def read_number(value: float | str | None) -> float | None:
+    """The number that ``write_number`` wrote."""
+    if value is None:
+        return None
+    number = float(value)
+    if isnan(number):
+        raise ValueError("a threshold is not a number")
+    return number
