@@ -391,18 +391,24 @@ def test_bench_report_prints_the_tables_that_have_records(tmp_path, capsys):
     assert capsys.readouterr().out == printed
 
 
-def test_bench_report_writes_a_folder_or_into_a_document(tmp_path, capsys):
-    record_of(tmp_path / "results", 0.9125)
+def test_bench_report_fills_a_document_and_writes_a_folder_a_page_and_cells(tmp_path, capsys):
+    results = tmp_path / "results"
+    record_of(results, 0.9125)
     document = text(tmp_path / "page.md", "Before\n<!-- table ablation -->\n<!-- end -->\nAfter\n")
-    words = ["bench", "report", "ablation", f"--results={tmp_path / 'results'}"]
-    assert main([*words, f"--out={tmp_path / 'out'}", f"--into={document}"]) == 0
+    words = ["bench", "report", "ablation", f"--results={results}"]
+    page = tmp_path / "tables.html"
+    options = [f"--out={tmp_path / 'out'}", f"--into={document}", f"--html={page}", "--csv"]
+    assert main([*words, *options]) == 0
     paths = [tmp_path / "out" / "ablation" / f"ablation.{kind}" for kind in ("md", "csv", "tex")]
     paths += [tmp_path / "out" / "ablation" / f"bars.{kind}" for kind in ("svg", "png")]
-    assert capsys.readouterr().out.splitlines() == list(map(str, paths))
+    cells = results / "ablation" / "ablation.csv"
+    assert capsys.readouterr().out.splitlines() == list(map(str, [document, page, cells, *paths]))
     assert sorted((tmp_path / "out" / "ablation").iterdir()) == sorted(paths)
-    table = paths[0].read_text().strip()
-    assert "**0.912** (1)" in table
-    assert f"-->\n{table}\n<!-- end -->\nAfter" in document.read_text()
+    assert "**0.912** (1)" in paths[0].read_text()
+    assert "**0.912** (1)" in document.read_text()
+    assert document.read_text().endswith("\n<!-- end -->\nAfter\n")
+    assert "<b>0.912</b> (1)" in page.read_text()
+    assert ",0.912 (1)" in cells.read_text()
 
 
 def test_bench_report_says_which_of_several_experiments_has_no_records(tmp_path, capsys):
