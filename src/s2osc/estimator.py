@@ -230,7 +230,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         saved = load_model(folder, resolve_device(device))
         if saved.backbone:
             raise ModelError(
-                f"{folder} was saved with the backbone {saved.backbone['name']}, and S2OSC takes "
+                f"{folder} was saved with the backbone {saved.backbone.name}, and S2OSC takes "
                 "items as they are; use `s2osc predict --model`"
             )
         estimator = cls(device=device)
