@@ -406,7 +406,7 @@ def test_bench_report_fills_a_document_and_writes_a_folder_a_page_and_cells(tmp_
     assert sorted((tmp_path / "out" / "ablation").iterdir()) == sorted(paths)
     assert "**0.912** (1)" in paths[0].read_text()
     assert "**0.912** (1)" in document.read_text()
-    assert document.read_text().endswith("\n<!-- end -->\nAfter\n")
+    assert "\n<!-- end -->\nAfter\n" in document.read_text()
     assert "<b>0.912</b> (1)" in page.read_text()
     assert ",0.912 (1)" in cells.read_text()
 
