@@ -1,4 +1,4 @@
-"""One seed per run, one random stream per purpose; global random state stays as it was found."""
+"""One seed per run, one random stream per purpose; the global random state is not changed."""
 
 import zlib
 from collections.abc import Iterator

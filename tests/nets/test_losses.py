@@ -17,9 +17,9 @@ from s2osc.nets.losses import (
     normalised_entropy,
     pseudo_labels,
     psi,
-    seeds_say,
     supervised_loss,
     triplet_loss,
+    unknown_cross_entropy,
     unsupervised_loss,
 )
 
@@ -209,28 +209,28 @@ def test_a_dropped_item_loses_the_teachers_signal_too():
     assert unsupervised_loss(rows(1.0), rows(1.0), rows(0.0), alpha=1.0).item() == 0.0
 
 
-# What the seeds say
+# P(unknown) as a target
 
 
-def test_what_the_seeds_say_is_a_binary_cross_entropy_by_hand():
+def test_the_unknown_cross_entropy_is_a_binary_cross_entropy_by_hand():
     # g: 1/8, 2/8, 1/8 and 4/8 for C'; then 1/2 of two outputs
     logits = rows((0.0, log(2), 0.0, log(4)), (0.0, log(2), 0.0, log(4)))
-    told = seeds_say(logits, rows(0.25, 1.0))
-    np.testing.assert_allclose(told, [log(2), log(2)])
-    binary = seeds_say(rows((0.0, log(3))), rows(0.2))
+    loss = unknown_cross_entropy(logits, rows(0.25, 1.0))
+    np.testing.assert_allclose(loss, [log(2), log(2)])
+    binary = unknown_cross_entropy(rows((0.0, log(3))), rows(0.2))
     np.testing.assert_allclose(binary, [-0.2 * log(3 / 4) - 0.8 * log(1 / 4)])
 
 
 @given(logit_rows(4), arrays(np.float64, 4, elements=st.floats(0, 1)).map(torch.from_numpy))
-def test_what_the_seeds_say_is_the_binary_cross_entropy_of_the_log_odds(logits, p):
+def test_the_unknown_cross_entropy_is_the_binary_cross_entropy_of_the_log_odds(logits, p):
     odds = logits[:, -1] - logits[:, :-1].logsumexp(1)
     expected = torch.nn.functional.binary_cross_entropy_with_logits(odds, p, reduction="none")
-    np.testing.assert_allclose(seeds_say(logits, p), expected, atol=1e-9)
+    np.testing.assert_allclose(unknown_cross_entropy(logits, p), expected, atol=1e-9)
 
 
-def test_what_the_seeds_say_leaves_the_known_classes_among_themselves():
+def test_the_unknown_cross_entropy_leaves_the_known_classes_among_themselves():
     logits = rows((1.0, 0.0, 2.0)).requires_grad_()
-    seeds_say(logits, rows(0.7)).sum().backward()
+    unknown_cross_entropy(logits, rows(0.7)).sum().backward()
     g = logits.detach().softmax(1)[0]
     among = g[:2] / g[:2].sum()
     # The gradient moves both known classes in proportion to what they have.
@@ -238,9 +238,9 @@ def test_what_the_seeds_say_leaves_the_known_classes_among_themselves():
     np.testing.assert_allclose(logits.grad[0, 2], g[2] - 0.7)
 
 
-def test_what_the_seeds_say_is_finite_where_g_is_sure():
-    told = seeds_say(rows((0.0, 0.0, 900.0), (900.0, 0.0, 0.0)), rows(0.5, 0.5))
-    np.testing.assert_allclose(told, [450 - 0.5 * log(2), 450.0], rtol=1e-6)
+def test_the_unknown_cross_entropy_is_finite_where_g_is_sure():
+    loss = unknown_cross_entropy(rows((0.0, 0.0, 900.0), (900.0, 0.0, 0.0)), rows(0.5, 0.5))
+    np.testing.assert_allclose(loss, [450 - 0.5 * log(2), 450.0], rtol=1e-6)
 
 
 # The triplet loss of S2OSC-LM

@@ -1,16 +1,19 @@
-"""NetworkCache networks: trained once for the same items, settings and seed, and for no others."""
+"""The cache of networks: trained once for the same items, settings and seed, and for no others."""
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from s2osc.nets import network_cache as kept
+from s2osc.errors import S2OSCWarning
+from s2osc.files import lock
+from s2osc.nets import network_cache
 from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.network_cache import networks_cached_in, trained_once
+from s2osc.nets.network_cache import networks_cached_in, train_once
 from s2osc.nets.networks import Network
 from s2osc.pipeline import teacher
 from s2osc.pipeline.teacher import train_teacher
@@ -42,8 +45,8 @@ def weights(f):
     return torch.cat([value.flatten().float() for value in f.network.state_dict().values()])
 
 
-def test_nothing_is_kept_unless_somebody_asks_for_it(tmp_path, trained):
-    with networks_cached_in(tmp_path / "kept"):
+def test_nothing_is_cached_unless_asked_for(tmp_path, trained):
+    with networks_cached_in(tmp_path / "cache"):
         pass
     f_of(), f_of()
     assert len(trained) == 2
@@ -52,12 +55,12 @@ def test_nothing_is_kept_unless_somebody_asks_for_it(tmp_path, trained):
 
 def test_a_network_is_trained_once_and_then_read(tmp_path, trained):
     alone = f_of()
-    with networks_cached_in(tmp_path / "kept") as first:
+    with networks_cached_in(tmp_path / "cache") as first:
         made = f_of()
     assert first.seconds_saved == 0
-    with networks_cached_in(tmp_path / "kept") as second:
+    with networks_cached_in(tmp_path / "cache") as second:
         read = f_of()
-    assert len(trained) == 2  # the one that nobody kept, and the one that was
+    assert len(trained) == 2  # the one without a cache, and the first with one
     for other in (made, read):
         torch.testing.assert_close(weights(other), weights(alone), rtol=0, atol=0)
         np.testing.assert_array_equal(other.centres, alone.centres)
@@ -66,20 +69,20 @@ def test_a_network_is_trained_once_and_then_read(tmp_path, trained):
         read.outputs(KNOWN.inputs).logits, alone.outputs(KNOWN.inputs).logits
     )
     assert second.seconds_saved > 0
-    [file] = (tmp_path / "kept").iterdir()
+    [file] = (tmp_path / "cache").iterdir()
     assert file.suffix == ".safetensors"
 
 
-def test_seconds_that_were_saved_add_up(tmp_path, monkeypatch):
+def test_saved_seconds_add_up(tmp_path, monkeypatch):
     clock = iter([10.0, 12.5])
-    monkeypatch.setattr(kept.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(network_cache, "time", SimpleNamespace(perf_counter=clock.__next__))
     network = Network(TINY_NETWORK, (8,), 3)
     call = {"items": (np.zeros(3),), "facts": [1]}
     with networks_cached_in(tmp_path) as folder:
-        trained_once(network, lambda: None, **call)
+        train_once(network, lambda: None, **call)
         assert folder.seconds_saved == 0
         for expected in (2.5, 5.0):
-            trained_once(network, lambda: pytest.fail("trained again"), **call)
+            train_once(network, lambda: pytest.fail("trained again"), **call)
             assert folder.seconds_saved == expected
 
 
@@ -115,7 +118,7 @@ def test_another_number_of_classes_trains_anew(tmp_path):
         for n_classes in (3, 4, 3):
             network = Network(TINY_NETWORK, (8,), n_classes)
             note = lambda n=n_classes: made.append(n)  # noqa: E731
-            trained_once(network, note, items=(np.zeros(2),), facts=[])
+            train_once(network, note, items=(np.zeros(2),), facts=[])
     assert made == [3, 4]
 
 
@@ -166,23 +169,48 @@ def test_a_damaged_file_is_replaced_by_training_again(tmp_path, trained, damage)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_training_that_was_stopped_keeps_nothing(tmp_path):
+def test_interrupted_training_caches_nothing(tmp_path):
     def stopped():
         raise KeyboardInterrupt
 
     network = Network(TINY_NETWORK, (8,), 3)
     with pytest.raises(KeyboardInterrupt), networks_cached_in(tmp_path):
-        trained_once(network, stopped, items=(), facts=[])
+        train_once(network, stopped, items=(), facts=[])
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_within_another_is_kept_where_the_inner_one_says(tmp_path):
+def test_of_two_nested_caches_the_inner_one_is_used(tmp_path):
     network = Network(TINY_NETWORK, (8,), 3)
     call = {"items": (), "facts": []}
     with networks_cached_in(tmp_path / "outer"):
         with networks_cached_in(tmp_path / "inner"):
-            trained_once(network, lambda: None, **call)
+            train_once(network, lambda: None, **call)
         assert not (tmp_path / "outer").exists()
-        trained_once(network, lambda: None, **call)
+        train_once(network, lambda: None, **call)
     assert len(list((tmp_path / "outer").iterdir())) == 1
     assert len(list((tmp_path / "inner").iterdir())) == 1
+
+
+def test_a_cache_that_cannot_be_written_warns_and_the_training_counts(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    trained = []
+    network = Network(TINY_NETWORK, (8,), 3)
+    with (
+        networks_cached_in(blocked / "cache"),
+        pytest.warns(S2OSCWarning, match=r"cannot be cached in .*set \$S2OSC_CACHE"),
+    ):
+        train_once(network, lambda: trained.append(1), items=(), facts=[])
+    assert trained == [1]
+
+
+def test_processes_that_write_at_once_wait_for_each_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(network_cache, "PATIENCE", 0.0)
+    network = Network(TINY_NETWORK, (8,), 3)
+    with (
+        lock(tmp_path / "cache.lock", "busy"),
+        networks_cached_in(tmp_path / "cache"),
+        pytest.warns(S2OSCWarning, match="another process is writing"),
+    ):
+        train_once(network, lambda: None, items=(), facts=[])
+    assert not list((tmp_path / "cache").iterdir())

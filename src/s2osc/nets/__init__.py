@@ -1,1 +1,1 @@
-"""What we learn with: networks, augmentation, losses, the one training loop."""
+"""Networks, augmentation, losses, the one training loop, backbones."""

@@ -1,7 +1,7 @@
 """EfficientNet-Lite0 (Tan and Le 2019, without squeeze-and-excitation) as a feature extractor.
 
-The layers are those of TensorFlow's release, so that its ImageNet weights fit; the classifier is
-left out.
+The layers are those of TensorFlow's release, so that its ImageNet weights fit, without the
+classifier.
 """
 
 import re
@@ -70,14 +70,14 @@ class ConvNorm(nn.Module):
         return F.relu6(x, inplace=not torch.is_grad_enabled()) if self.is_active else x
 
     def fold(self) -> None:
-        """Work the normalisation into the convolution, which gives the same in less time."""
+        """Fuse the normalisation into the convolution, which is faster."""
         if isinstance(self.norm, nn.BatchNorm2d):
             self.conv = fuse_conv_bn_eval(self.conv, self.norm)
             self.norm = nn.Identity()
 
 
 class InvertedBottleneck(nn.Module):
-    """Widen, look around in every channel by itself, narrow; beside a shortcut where it fits."""
+    """Expansion, depthwise convolution, projection; with a shortcut where the shapes agree."""
 
     def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, expansion: int):
         super().__init__()
@@ -111,14 +111,14 @@ class EfficientNetLite0(nn.Module):
         return self.head(self.blocks(self.stem(images))).mean((2, 3))
 
     def fold(self) -> None:
-        """Make an evaluating network faster; its features stay the same but for rounding."""
+        """Fuse all normalisations, for evaluation; features change by rounding only."""
         for module in self.modules():
             if isinstance(module, ConvNorm):
                 module.fold()
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Zeros before and after, as TensorFlow's "SAME" has them: the odd one comes last.
+    """Zeros before and after, as in TensorFlow's "SAME" padding: an odd one comes last.
 
     >>> same_padding(96, 3, 2), same_padding(96, 5, 2), same_padding(97, 3, 2)
     ((0, 1), (1, 2), (1, 1))
@@ -129,7 +129,7 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 def load_efficientnet_lite0(path: Path) -> EfficientNetLite0:
-    """The network with the published weights, ready to evaluate."""
+    """The network with the published weights, in evaluation mode."""
     weights = torch.load(path, map_location="cpu", weights_only=True)
     network = EfficientNetLite0().eval()
     network.load_state_dict(rename_weights(weights))

@@ -1,14 +1,14 @@
-"""An autoencoder that is also a generative adversarial network: encoder E, generator G, critic D.
+"""An autoencoder trained as a generative adversarial network: encoder E, generator G, critic D.
 
-Codes lie on a product of unit spheres, one per group of numbers, so that every code can be decoded:
-E(x), noise, or one that a search has moved. Images of any size are coded in maps of about 4 x 4;
-vectors in a row of numbers.
+Codes lie on a product of unit spheres, one per group of numbers, so that any code can be decoded:
+E(x), noise, or the result of a search. Codes of images are maps of about 4 x 4; codes of vectors
+are rows of numbers.
 
     E and G   mean |x - G(E(x))| - w mean D(G(z))
     D         mean D(G(z)) - mean D(x) + 10 mean (||grad D(x')||_2 - 1)^2
 
-This is the Wasserstein form with gradient penalty. Half of the codes z are E(x) and half are noise
-on the spheres; x' lies at random between an item and a generated one.
+This is the Wasserstein loss with gradient penalty. Half of the codes z are E(x), half are noise on
+the spheres; x' is a random point between an item and a generated one.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class GanSettings:
     min_steps: int = 600
     batch_size: int = 64
     learning_rate: float = 2e-3
-    critic_weight: float = 0.05  # of D's opinion, beside the reconstruction error
+    critic_weight: float = 0.05  # w
     penalty: float = 10.0
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class GanSettings:
 
 
 def to_spheres(codes: Tensor, n_groups: int) -> Tensor:
-    """Codes (n, L) with each of their ``n_groups`` stretches scaled to length 1.
+    """Codes (n, L) with each of their ``n_groups`` groups scaled to length 1.
 
     >>> to_spheres(torch.tensor([[3.0, 4.0, 0.0, -2.0]]), n_groups=2)
     tensor([[ 0.6000,  0.8000,  0.0000, -1.0000]])
@@ -79,7 +79,7 @@ def to_spheres(codes: Tensor, n_groups: int) -> Tensor:
 
 
 def critic_loss(on_items: Tensor, on_generated: Tensor) -> Tensor:
-    """mean D(G(z)) - mean D(x): D rates items high and generated ones low."""
+    """mean D(G(z)) - mean D(x)."""
     return on_generated.mean() - on_items.mean()
 
 
@@ -91,14 +91,14 @@ def generator_loss(
 
 
 def gradient_penalty(critic: Callable[[Tensor], Tensor], items: Tensor, *, weight: float) -> Tensor:
-    """``weight`` * mean (||grad D(x)||_2 - 1)^2: D is to have slope 1 everywhere."""
+    """``weight`` * mean (||grad D(x)||_2 - 1)^2."""
     items = items.detach().requires_grad_()
     (slopes,) = torch.autograd.grad(critic(items).sum(), items, create_graph=True)
     return weight * ((slopes.flatten(1).norm(dim=1) - 1) ** 2).mean()
 
 
 def between(items: Tensor, generated: Tensor, generator: torch.Generator) -> Tensor:
-    """A point at random on the line from each item to a generated one."""
+    """A random point on the line from each item to a generated one."""
     share = torch.rand(len(items), generator=generator, device=items.device)
     share = share.reshape(-1, *[1] * (items.ndim - 1))
     return share * items + (1 - share) * generated
@@ -108,9 +108,9 @@ def between(items: Tensor, generated: Tensor, generator: torch.Generator) -> Ten
 
 
 class Autoencoder(nn.Module):
-    """E and G between raw inputs and codes on the spheres.
+    """E and G between normalised inputs and codes on the spheres.
 
-    Within, pixels run from 0 to 1 and vectors have mean 0 and deviation 1 in each feature.
+    Normalised pixels lie between 0 and 1; normalised features have mean 0 and deviation 1.
     """
 
     offset: Tensor
@@ -134,7 +134,7 @@ class Autoencoder(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def fit_normalisation(self, vectors: np.ndarray) -> None:
-        """Remember mean and deviation of each feature; one that is constant keeps its scale."""
+        """Store mean and deviation of each feature; a constant feature keeps its scale."""
         mean, deviation = vectors.mean(0, np.float64), vectors.std(0, np.float64)
         self.offset.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(np.where(deviation < 1e-6, 1.0, deviation)))
@@ -160,7 +160,7 @@ class Autoencoder(nn.Module):
 
 
 def halvings(shape: Shape) -> list[Shape]:
-    """The sides of an image, halved (and rounded up) until they are those of a code.
+    """The sides of an image, halved (and rounded up) down to those of a code.
 
     >>> halvings((28, 28))
     [(28, 28), (14, 14), (7, 7), (4, 4)]
@@ -174,7 +174,7 @@ def halvings(shape: Shape) -> list[Shape]:
 
 
 def kernel(shape: Shape) -> tuple[int, int]:
-    """The kernel that, with stride 2 and padding 1, halves these sides, or doubles to them.
+    """The kernel that halves these sides (or doubles to them) with stride 2 and padding 1.
 
     >>> kernel((28, 7))
     (4, 3)
@@ -193,13 +193,13 @@ def channel_counts(width: int, n_halvings: int) -> list[int]:
 
 
 def normed(layer: nn.Module, n_out: int) -> list[nn.Module]:
-    """A layer with what follows it. Each item is normalised alone: batches mix E(x) and noise."""
+    """A layer, group normalisation (batches mix E(x) and noise) and a rectifier."""
     n_groups = n_out // NORM_CHANNELS if n_out % NORM_CHANNELS == 0 else 1
     return [layer, nn.GroupNorm(n_groups, n_out), nn.LeakyReLU(SLOPE)]
 
 
 def image_coders(settings: GanSettings, input_shape: Shape) -> tuple[nn.Sequential, nn.Sequential]:
-    """E and G: convolutions that halve the sides until they are a code's, and their mirror."""
+    """E and G: strided convolutions down to the sides of a code, and back."""
     shapes, n_in = halvings(input_shape[:2]), count_channels(input_shape)
     counts = channel_counts(settings.width, len(shapes) - 1)
     encoder: list[nn.Module] = []
@@ -231,7 +231,7 @@ def vector_coders(settings: GanSettings, n_features: int) -> tuple[nn.Sequential
 
 
 def build_critic(settings: GanSettings, input_shape: Shape) -> nn.Sequential:
-    """D: one number per item. Nothing in it mixes items, so its slope at one of them exists."""
+    """D: one number per item. No layer mixes items, so that gradients are per item."""
     layers: list[nn.Module] = []
     if len(input_shape) == 1:
         for a, b in pairwise([input_shape[0], settings.hidden, settings.hidden]):
@@ -252,7 +252,7 @@ def build_critic(settings: GanSettings, input_shape: Shape) -> nn.Sequential:
 def train_gan(
     inputs: np.ndarray, settings: GanSettings, *, seed: int, device: str, what: str
 ) -> Autoencoder:
-    """E and G, trained together with a critic D on ``inputs``: images or vectors."""
+    """Train E and G with a critic D on ``inputs``, images or vectors."""
     with torch_seed(seed, "gan"):
         coder = Autoencoder(settings, inputs.shape[1:])
         critic = build_critic(settings, inputs.shape[1:])
@@ -266,26 +266,27 @@ def train_gan(
     n_steps = settings.n_steps(len(inputs))
     for step in track(range(n_steps), what, total=n_steps):
         for optimiser in (coder_steps, critic_steps):
-            optimiser.param_groups[0]["lr"] = settings.learning_rate * slowing(step, n_steps)
+            optimiser.param_groups[0]["lr"] = settings.learning_rate * rate_factor(step, n_steps)
         items = coder.normalise(as_tensor(inputs[next(batches)], device))
         half = len(items) // 2
-        reconstructions, dreams = generate(coder, items, coder.noise(len(items) - half, generator))
-        generated = torch.cat([reconstructions[:half], dreams])
+        noise = coder.noise(len(items) - half, generator)
+        reconstructions, from_noise = generate(coder, items, noise)
+        generated = torch.cat([reconstructions[:half], from_noise])
 
-        seen = generated.detach()
-        loss = critic_loss(critic(items), critic(seen)) + gradient_penalty(
-            critic, between(items, seen, generator), weight=settings.penalty
+        fixed = generated.detach()
+        loss = critic_loss(critic(items), critic(fixed)) + gradient_penalty(
+            critic, between(items, fixed, generator), weight=settings.penalty
         )
-        descend(critic_steps, loss, what)
+        gradient_step(critic_steps, loss, what)
         loss = generator_loss(
             items, reconstructions, critic(generated), critic_weight=settings.critic_weight
         )
-        descend(coder_steps, loss, what)
+        gradient_step(coder_steps, loss, what)
     return coder.eval()
 
 
 def generate(coder: Autoencoder, items: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """G(E(x)) and G(noise), from one pass."""
+    """G(E(x)) and G(noise), in one forward pass."""
     images = coder.decode(torch.cat([coder.encode(items), noise]))
     return images[: len(items)], images[len(items) :]
 
@@ -294,17 +295,17 @@ def adam(module: nn.Module, settings: GanSettings) -> torch.optim.Adam:
     return torch.optim.Adam(module.parameters(), settings.learning_rate, betas=(0.5, 0.999))
 
 
-def slowing(step: int, n_steps: int) -> float:
-    """The share of the learning rate in a step: all of it for the first half, then less and less.
+def rate_factor(step: int, n_steps: int) -> float:
+    """The factor of the learning rate: 1 in the first half of the steps, then down to 0.
 
-    >>> [slowing(step, 8) for step in range(8)]
+    >>> [rate_factor(step, 8) for step in range(8)]
     [1.0, 1.0, 1.0, 1.0, 1.0, 0.75, 0.5, 0.25]
     """
     return min(1.0, 2 * (1 - step / n_steps))
 
 
-def descend(optimiser: torch.optim.Optimizer, loss: Tensor, what: str) -> None:
-    """One step down a loss, which must be a number."""
+def gradient_step(optimiser: torch.optim.Optimizer, loss: Tensor, what: str) -> None:
+    """One step of an optimiser; refuse a loss that is not finite."""
     if not torch.isfinite(loss):
         raise SettingsError(
             f"{what}: the loss is {loss.item()}; give a lower gan.learning_rate, "

@@ -46,7 +46,7 @@ def normalised_entropy(teacher_logits: Tensor) -> Tensor:
 
 
 def psi(teacher_logits: Tensor) -> Tensor:
-    """psi(x) = [1 - l, l] (supplement): the teacher's word on known against unknown."""
+    """psi(x) = [1 - l, l] (supplement): f's probabilities of known and unknown."""
     unknown = normalised_entropy(teacher_logits)
     return torch.stack([1 - unknown, unknown], 1)
 
@@ -58,14 +58,14 @@ def distil_binary(logits: Tensor, psi_of_teacher: Tensor, temperature: float) ->
 
 
 class PseudoLabels(NamedTuple):
-    """What g believes about unlabelled items, as targets."""
+    """g's predictions for unlabelled items, as targets."""
 
     labels: Tensor  # (n,) argmax q
     keep: Tensor  # (n,) 1.0 where max q >= tau, else 0.0
 
 
 def pseudo_labels(logits: Tensor, tau: float) -> PseudoLabels:
-    """q = g(x), its argmax, and the mask 1[max q >= tau] (Eq. 4); cut off from any gradient."""
+    """q = g(x), its argmax, and the mask 1[max q >= tau] (Eq. 4), without gradient."""
     confidence, labels = logits.detach().softmax(1).max(1)
     return PseudoLabels(labels, (confidence >= tau).to(logits.dtype))
 
@@ -78,15 +78,15 @@ def supervised_loss(h: Tensor, kl: Tensor, *, alpha: float) -> Tensor:
 def unsupervised_loss(h: Tensor, kl: Tensor, keep: Tensor, *, alpha: float) -> Tensor:
     """L_u = 1 / (2 |U|) sum 1[max q >= tau] (l_u1 + alpha l_u2) (Eq. 4).
 
-    Divided by the number of all unlabelled items, kept or not.
+    The mean is over all unlabelled items, masked ones included.
     """
     return 0.5 * (keep * (h + alpha * kl)).mean()
 
 
-def seeds_say(logits: Tensor, p_unknown: Tensor) -> Tensor:
-    """- p log g_C' - (1 - p) log (1 - g_C') per item, p being P(unknown) as the seeds tell it.
+def unknown_cross_entropy(logits: Tensor, p_unknown: Tensor) -> Tensor:
+    """- p log g_C' - (1 - p) log (1 - g_C') per item, with p = P(unknown) estimated from seeds.
 
-    Says nothing about which known class. In both variants C' is the last output.
+    It does not depend on the known class. In both variants C' is the last output.
     """
     log_p = logits.log_softmax(1)
     return -(p_unknown * log_p[:, -1] + (1 - p_unknown) * log_p[:, :-1].logsumexp(1))
@@ -95,8 +95,7 @@ def seeds_say(logits: Tensor, p_unknown: Tensor) -> Tensor:
 def triplet_loss(embeddings: Tensor, labels: Tensor, margin: float = 1.0) -> Tensor:
     """[m + d(i, p) - d(i, n)]_+ per item, with its farthest positive and nearest negative.
 
-    The loss of the ablation S2OSC-LM. An item alone in its class, or in a batch of one class,
-    has no triplet and costs nothing.
+    The loss of the ablation S2OSC-LM. Items without a positive or a negative have no loss.
     """
     if len(embeddings) == 0:
         return embeddings.sum(1)
@@ -113,8 +112,8 @@ def triplet_loss(embeddings: Tensor, labels: Tensor, margin: float = 1.0) -> Ten
 def distil_previous(logits: Tensor, previous_logits: Tensor) -> Tensor:
     """- sum_c q_c log f_c per item, q = f^(t-1)(x): the distillation of Algorithm 1 (supplement).
 
-    f^t has the classes of f^(t-1) first and new ones after them; both are compared as
-    distributions over the old classes alone, so that new ones are free to grow.
+    f^t has the classes of f^(t-1) first, then the new ones. Both are compared as distributions over
+    the old classes, so that the new ones are not constrained.
     """
     n_old = previous_logits.shape[1]
     q = previous_logits.detach().softmax(1)

@@ -1,13 +1,12 @@
-"""Trained networks kept on disk by what they were trained with, so that none is trained twice.
+"""A cache of trained networks on disk, by what they were trained with.
 
-Nothing is cached until a caller says ``with networks_cached_in(folder):``. Then a network that was
-trained before with the same items, settings and seed is read from there, and the seconds its
-training took are counted, so that a comparison of methods can charge each of them for it.
+Nothing is cached outside ``with networks_cached_in(folder):``. Within it, a network that was
+trained before with the same items, settings and seed is loaded, and the seconds of its training are
+added up, so that a comparison can charge every method for them.
 """
 
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,58 +18,64 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import safe_open
+from safetensors.torch import save
 
-from s2osc.errors import S2OSCWarning
+from s2osc.errors import DataError, OutputError, S2OSCWarning
+from s2osc.files import guarded, lock, write_whole
 from s2osc.nets.networks import Network
 
 FORMAT = 1
-"""Raised whenever the same settings train another network than before."""
+"""To be raised whenever the same settings train another network than before."""
+PATIENCE = 60.0
+"""Seconds to wait for another process that writes to the cache."""
 
 
 @dataclass
 class NetworkCache:
-    """A folder of networks, and the seconds of training that were saved by it."""
+    """A folder of trained networks, and the seconds of training it has saved."""
 
     folder: Path
     seconds_saved: float = 0.0
 
 
-_current: ContextVar[NetworkCache | None] = ContextVar("kept networks", default=None)
+_current: ContextVar[NetworkCache | None] = ContextVar("network cache", default=None)
 
 
 @contextmanager
 def networks_cached_in(folder: Path) -> Iterator[NetworkCache]:
-    """Keep every network trained within, and read those that are there already."""
-    kept = NetworkCache(folder)
-    token = _current.set(kept)
+    """Load networks from this folder where they are there, and save those that are trained."""
+    cache = NetworkCache(folder)
+    token = _current.set(cache)
     try:
-        yield kept
+        yield cache
     finally:
         _current.reset(token)
 
 
-def trained_once(
+def train_once(
     network: Network, train: Callable[[], None], *, items: tuple[np.ndarray, ...], facts: Any
 ) -> None:
-    """Train ``network`` in place, unless one of the same items and facts has been kept."""
-    kept = _current.get()
-    if kept is None:
+    """Train ``network`` in place, or load its weights if the cache has them.
+
+    ``items`` and ``facts`` are all that the training depends on.
+    """
+    cache = _current.get()
+    if cache is None:
         train()
         return
-    path = kept.folder / f"{_key(network, items, facts)}.safetensors"
-    seconds = _read(network, path)
+    path = cache.folder / f"{_key(network, items, facts)}.safetensors"
+    seconds = _load(network, path)
     if seconds is not None:
-        kept.seconds_saved += seconds
+        cache.seconds_saved += seconds
         return
     started = time.perf_counter()
     train()
-    _write(network, path, seconds=time.perf_counter() - started)
+    _save(network, path, seconds=time.perf_counter() - started)
 
 
 def _key(network: Network, items: tuple[np.ndarray, ...], facts: Any) -> str:
-    """A name that changes with the items, the settings, the seed and torch's version."""
+    """A name that depends on the items, the settings, the seed and torch's version."""
     about = [FORMAT, torch.__version__, asdict(network.settings), network.head.out_features, facts]
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for array in items:
@@ -79,15 +84,15 @@ def _key(network: Network, items: tuple[np.ndarray, ...], facts: Any) -> str:
     return digest.hexdigest()[:32]
 
 
-def _read(network: Network, path: Path) -> float | None:
-    """Load the weights, and say how long their training took; None where there are none."""
+def _load(network: Network, path: Path) -> float | None:
+    """Load the weights and return the seconds of their training; None if missing or damaged."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with guarded(path, "it is trained again"), safe_open(path, framework="pt") as file:
             seconds = float(file.metadata()["seconds"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, RuntimeError, TypeError, ValueError):
-        return None  # not there, or damaged: train it (again)
-    # Of weights that do not fit, torch would take those that do before it complains.
+    except DataError:
+        return None
+    # Compared first: torch would load the weights that fit before it complains of the others.
     if _shapes(tensors) != _shapes(network.state_dict()):
         return None
     network.load_state_dict(tensors)
@@ -99,17 +104,18 @@ def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def _write(network: Network, path: Path, *, seconds: float) -> None:
-    part = path.with_suffix(f".{os.getpid()}.part")
+def _save(network: Network, path: Path, *, seconds: float) -> None:
     tensors = {name: tensor.cpu().contiguous() for name, tensor in network.state_dict().items()}
+    folder = path.parent
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, part, metadata={"seconds": f"{seconds:.3f}"})
-        os.replace(part, path)
-    except (OSError, SafetensorError) as error:
+        folder.mkdir(parents=True, exist_ok=True)
+        beside = folder.with_name(f"{folder.name}.lock")
+        with lock(beside, f"another process is writing to {folder}", seconds=PATIENCE):
+            write_whole(path, save(tensors, metadata={"seconds": f"{seconds:.3f}"}))
+    except (OSError, OutputError) as error:
         warnings.warn(
-            f"a trained network cannot be kept in {path.parent} ({error}) and is trained anew "
-            "where it is needed again; make room there, or set $S2OSC_CACHE to another folder",
+            f"a trained network cannot be cached in {folder} ({error}) and is trained again when "
+            "it is needed; make room there, or set $S2OSC_CACHE to another folder",
             S2OSCWarning,
             stacklevel=3,
         )

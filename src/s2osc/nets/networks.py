@@ -1,8 +1,8 @@
 """The networks: one residual network for images, one multi-layer perceptron for vectors.
 
 Both take raw inputs (uint8 images, float vectors), normalise them with the statistics of the
-training items, embed them, and end in a linear head. ResNet-18, ResNet-34 and the compact nets of
-the ``fast`` preset are the same class with other numbers.
+training items, embed them, and end in a linear head. ResNet-18, ResNet-34 and the compact networks
+of the ``fast`` preset are the same class with different settings.
 """
 
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class NetworkSettings:
         return max(1, 2 ** ceil(log2(side / self.first_map)))
 
     def stem_kernel(self, side: int) -> int:
-        """The side of the first convolution, which covers its stride from both neighbours."""
+        """The kernel size of the first convolution, which grows with its stride."""
         return max(3, 2 * self.stem_stride(side) - 1)
 
     def n_parameters(self, input_shape: tuple[int, ...], n_outputs: int) -> int:
@@ -125,7 +125,7 @@ class Network(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def embed(self, inputs: Tensor) -> Tensor:
-        """The layer before the classifier, e(x); of items that come in several views, the mean."""
+        """e(x), the layer before the head; for stacked views, the mean over views."""
         if inputs.ndim == 3:
             n, n_views, _ = inputs.shape
             return self.embed(inputs.flatten(0, 1)).reshape(n, n_views, -1).mean(1)
@@ -135,13 +135,13 @@ class Network(nn.Module):
         return self.head(self.embed(inputs))
 
     def fit_normalisation(self, inputs: np.ndarray) -> None:
-        """Remember mean and deviation: one pair per channel of images, per feature of vectors."""
-        # A few thousand items fix the statistics as well as all of them do.
+        """Store mean and deviation: per channel for images, per feature for vectors."""
+        # A few thousand items are enough.
         rows = inputs[:: max(1, len(inputs) // 5_000)]
         rows = rows.reshape(-1, rows.shape[-1]) if is_stacked(rows) else rows
         axes = (0, 1, 2) if inputs.dtype == np.uint8 else (0,)
         mean, deviation = rows.mean(axes, dtype=np.float64), rows.std(axes, dtype=np.float64)
-        # A constant feature carries nothing: left at its scale it stays zero.
+        # A constant feature keeps its scale, and is zero after normalisation.
         deviation = np.where(deviation < 1e-6, 1.0, deviation)
         for buffer, values in ((self.mean, mean), (self.scale, deviation)):
             buffer.copy_(torch.as_tensor(values, dtype=torch.float32).reshape(buffer.shape))
@@ -202,17 +202,17 @@ def count_channels(image_shape: tuple[int, ...]) -> int:
 
 
 def is_stacked(inputs: np.ndarray) -> bool:
-    """Whether each item is several views of it as vectors, (n, views, D): images are uint8."""
+    """Whether each item is a stack of views as vectors, (n, views, D); images are uint8."""
     return inputs.ndim == 3 and inputs.dtype != np.uint8
 
 
 def one_vector(inputs: np.ndarray) -> np.ndarray:
-    """Stacked views as their mean; anything else as it is."""
+    """The mean of stacked views; other inputs unchanged."""
     return inputs.mean(axis=1) if is_stacked(inputs) else inputs
 
 
 def item_shape(inputs: np.ndarray) -> tuple[int, ...]:
-    """The shape of one item as a network sees it.
+    """The input shape of a network for these items.
 
     >>> item_shape(np.zeros((5, 28, 28), np.uint8)), item_shape(np.zeros((5, 3, 64), np.float32))
     ((28, 28), (64,))
@@ -221,9 +221,8 @@ def item_shape(inputs: np.ndarray) -> tuple[int, ...]:
 
 
 def as_tensor(inputs: np.ndarray, device: str = "cpu") -> Tensor:
-    """A batch as the networks take it: uint8 (n, C, H, W) in channels-last order, or (n, D).
-
-    Stacked views of vectors stay (n, views, D).
+    """A batch as networks take it: uint8 (n, C, H, W) in channels-last order, (n, D), or stacked
+    views (n, views, D).
     """
     if inputs.ndim == 3 and not is_stacked(inputs):
         inputs = inputs[..., None]

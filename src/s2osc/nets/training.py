@@ -69,9 +69,9 @@ def resolve_device(name: str) -> str:
 
 
 def shuffled(n_items: int, batch_size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Batches of row numbers without end, each pass in a new order, every batch full.
+    """Endless full batches of row numbers, each epoch in a new random order.
 
-    What is left at the end of a pass is too few for a batch and waits for the next one.
+    Rows left over at the end of an epoch are dropped.
 
     >>> batches = shuffled(5, 2, np.random.default_rng(0))
     >>> sorted(np.concatenate([next(batches), next(batches)]).tolist())[0] in range(5)
@@ -93,7 +93,7 @@ def train(
     n_steps: int,
     what: str,
 ) -> None:
-    """Take ``n_steps`` steps down ``loss_of(batch)``, the one thing in which networks differ."""
+    """Minimise ``loss_of(batch)``, the one thing in which f, g and baselines differ."""
     optimiser = torch.optim.SGD(
         network.parameters(),
         settings.learning_rate,
@@ -119,7 +119,7 @@ def train(
 
 
 def learning_rates(settings: TrainSettings, n_steps: int) -> np.ndarray:
-    """The rate of each step: constant, or up over the first quarter and down to nearly nothing.
+    """The rate of each step: constant, or up over the first quarter and down to nearly 0.
 
     >>> learning_rates(TrainSettings(1, 2, 0.4, 0.0), 8).round(2).tolist()
     [0.2, 0.4, 0.38, 0.32, 0.24, 0.16, 0.08, 0.02]
@@ -133,7 +133,7 @@ def learning_rates(settings: TrainSettings, n_steps: int) -> np.ndarray:
 
 
 class Outputs(NamedTuple):
-    """What a network says about n items."""
+    """Logits and embeddings of n items."""
 
     logits: np.ndarray  # (n, n_outputs) float32
     embeddings: np.ndarray  # (n, d) float32
@@ -142,7 +142,7 @@ class Outputs(NamedTuple):
 def in_batches(
     network: Network, inputs: np.ndarray, what: str
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Yield (rows, logits, embeddings) of one forward pass over ``inputs``, without gradients."""
+    """Yield (rows, logits, embeddings) of one forward pass, batch by batch, without gradients."""
     device = str(next(network.parameters()).device)
     network.eval()
     batches = chunks(len(inputs), SCORING_BATCH)

@@ -268,7 +268,7 @@ def student_loss(network: Network, step: Step, settings: StudentSettings, views:
     kl = soft_loss(g_viewed if two_views else g_plain, step.labelled_taught, settings)
     loss = losses.supervised_loss(h, kl, alpha=settings.alpha)
     if step.unlabelled_unknown is not None:
-        told = losses.seeds_say(g_unlabelled, step.unlabelled_unknown)
+        told = losses.unknown_cross_entropy(g_unlabelled, step.unlabelled_unknown)
         loss = loss + settings.seed_weight * told.mean()
     if not settings.lambda_u:
         return loss

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.augmentation.views import Views
 from s2osc.nets.losses import cross_entropy
-from s2osc.nets.network_cache import trained_once
+from s2osc.nets.network_cache import train_once
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import TrainSettings, outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
@@ -111,7 +111,7 @@ def train_teacher(
         batch = views.partly(as_tensor(known.inputs[rows], device), settings.augment)
         return cross_entropy(network(batch), labels[rows]).mean()
 
-    trained_once(
+    train_once(
         network,
         lambda: train(
             network,

@@ -1,8 +1,7 @@
 """Weak views of a batch of images, weak and strong views of a batch of vectors.
 
-A view is taken before normalisation, has the type and memory format of its batch and leaves the
-batch untouched. Every item gets its own draw from the generator. Strong views of images are in
-``ctaugment``.
+A view is taken before normalisation and has the type and memory format of its batch. Every item
+gets its own random draw. Strong views of images are in ``ctaugment``.
 """
 
 import math
@@ -25,7 +24,7 @@ WeakView = Literal["shift", "released"]
 
 @dataclass(frozen=True)
 class AugmentSettings:
-    """How a weak view differs from its item."""
+    """The weak augmentation of images and vectors."""
 
     flip: bool | None = None  # mirror half of the images; None: only where they have colour
     noise: float = 0.1  # of each feature's standard deviation, for vectors
@@ -47,9 +46,9 @@ class AugmentSettings:
             )
 
     def flips(self, n_channels: int) -> bool:
-        """Whether images with so many channels are mirrored.
+        """Whether images with this many channels are mirrored.
 
-        Grey images are often digits, letters or scans, where a mirrored one means something else.
+        Grey images are often digits, letters or scans, which mirroring would change.
 
         >>> AugmentSettings().flips(3), AugmentSettings().flips(1)
         (True, False)
@@ -58,7 +57,7 @@ class AugmentSettings:
 
 
 def weak_view(images: Tensor, generator: torch.Generator, settings: AugmentSettings) -> Tensor:
-    """A weak view of every image ``(n, C, H, W)`` uint8, as the settings say."""
+    """A weak view of every image ``(n, C, H, W)`` uint8."""
     if settings.weak == "released":
         return released_images(images, generator)
     return weak_images(images, generator, flip=settings.flips(images.shape[1]))
@@ -73,7 +72,7 @@ def weak_images(images: Tensor, generator: torch.Generator, *, flip: bool) -> Te
 
 
 def released_images(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Mirror every image and turn it by up to 10 degrees, as the authors' released code does."""
+    """Mirror every image and rotate it by up to 10 degrees, as the authors' released code does."""
     draws = torch.rand(len(images), generator=generator, device=generator.device)
     degrees = (2 * draws - 1) * RELEASED_DEGREES
     return rotate_by(images.flip(3), degrees.to(images.device))
@@ -96,7 +95,7 @@ def draw_shifts(
 def shift_and_flip(images: Tensor, dy: Tensor, dx: Tensor, flipped: Tensor) -> Tensor:
     """Mirror the ``flipped`` images, then move each by dy down and dx right.
 
-    What comes in at an edge is the image reflected there. Shifts must be smaller than the sides.
+    Borders are filled by reflection. Shifts must be smaller than the sides.
 
     >>> row = torch.tensor([[[[1, 2, 3, 4]]]], dtype=torch.uint8)
     >>> zero, one = torch.tensor([0]), torch.tensor([1])
@@ -119,8 +118,8 @@ def shift_and_flip(images: Tensor, dy: Tensor, dx: Tensor, flipped: Tensor) -> T
 def _shift_and_flip_pixels(pixels: Tensor, dy: Tensor, dx: Tensor, flipped: Tensor) -> Tensor:
     """The same for ``(n, H, W, C)``.
 
-    Each row is laid between mirrors, so that every shifted or flipped row is one stretch of memory:
-    copying stretches is several times faster than gathering pixels.
+    Each row is padded with its reflections, so that every shifted or flipped row is contiguous in
+    memory: copying such rows is several times faster than gathering pixels.
     """
     n, height, width, channels = pixels.shape
     reach = int(dx.abs().max())
@@ -143,9 +142,9 @@ def _shift_and_flip_pixels(pixels: Tensor, dy: Tensor, dx: Tensor, flipped: Tens
     return stretches.index_select(0, starts.flatten()).view(n, height, width, channels)
 
 
-def _reflect(places: Tensor, size: int) -> Tensor:
-    """Places beyond 0 .. size-1, reflected back at either end without repeating it."""
-    return (size - 1) - ((size - 1) - places.abs()).abs()
+def _reflect(positions: Tensor, size: int) -> Tensor:
+    """Positions beyond 0 .. size-1 reflected at the ends, without repeating them."""
+    return (size - 1) - ((size - 1) - positions.abs()).abs()
 
 
 def weak_vectors(
@@ -159,7 +158,7 @@ def weak_vectors(
 def strong_vectors(
     vectors: Tensor, generator: torch.Generator, *, noise: float, scale: Tensor, mean: Tensor
 ) -> Tensor:
-    """Add three times the noise, and put ``mean`` ``(D,)`` for a fifth of the features."""
+    """Add three times the noise, and replace a fifth of the features by ``mean`` ``(D,)``."""
     noisy = weak_vectors(vectors, generator, noise=STRONG_NOISE * noise, scale=scale)
     draws = torch.rand(vectors.shape, generator=generator, device=generator.device)
     return torch.where(draws.to(vectors.device) < MASKED_FEATURES, mean, noisy)

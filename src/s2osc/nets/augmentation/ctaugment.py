@@ -1,8 +1,8 @@
-"""Strong views of images: CTAugment learns how far each operation may go (Berthelot et al. 2020).
+"""Strong views of images: CTAugment learns the strength of each operation (Berthelot et al. 2020).
 
-Each parameter of each operation is cut into bins, each bin has a rate. Labelled images distorted at
-random (``probe``) say how well the network still knows images of a bin (``update``), and a view
-(``augment``) draws only from bins where it does.
+Each parameter of each operation is divided into bins, and each bin has a rate. Labelled images
+distorted at random (``probe``) show how well the network recognises images of a bin (``update``); a
+strong view (``augment``) draws only from bins with a high rate.
 """
 
 from collections.abc import Callable
@@ -45,17 +45,16 @@ OPS = {
     "translate_x": Op(image_ops.translate_x),
     "translate_y": Op(image_ops.translate_y),
 }
-# Every operation is given three parameters, so that a batch is drawn at once; a parameter it lacks
-# has one bin, which is always drawn.
+# Every operation gets three parameters, to draw a batch at once; missing ones have one bin.
 N_BINS = torch.tensor(list(zip_longest(*(op.bins for op in OPS.values()), fillvalue=1))).T
 
 
 @dataclass(frozen=True)
 class CTAugmentSettings:
-    """How many operations a view takes, and how quickly and how strictly they are judged."""
+    """The number of operations per view, and how their rates are learnt and used."""
 
     depth: int = 2  # operations per view
-    decay: float = 0.99  # share of a rate that one update keeps
+    decay: float = 0.99  # weight of the old rate in an update
     threshold: float = 0.8  # bins below this share of the best one are not drawn; ReMixMatch: 0.85
 
     def __post_init__(self) -> None:
@@ -71,20 +70,20 @@ class CTAugmentSettings:
 
 @dataclass(frozen=True)
 class Choices:
-    """The operations drawn for n images, and how far each of them goes."""
+    """The operations drawn for n images, and their strengths."""
 
-    ops: Tensor  # (n, depth) int64: a place in OPS
+    ops: Tensor  # (n, depth) int64: an index into OPS
     levels: Tensor  # (n, depth, 3) float, 0 .. 1
 
 
 def rate_update(rate: Tensor, match: Tensor, *, decay: float, times: Tensor | int = 1) -> Tensor:
-    """Move a rate towards ``match``, as often as ``times`` says.
+    """Move a rate towards ``match``, ``times`` times.
 
     >>> round(float(rate_update(torch.tensor(1.0), torch.tensor(0.2), decay=0.99)), 6)
     0.992
     """
-    kept = decay**times
-    return kept * rate + (1 - kept) * match
+    old_weight = decay**times
+    return old_weight * rate + (1 - old_weight) * match
 
 
 def bin_probabilities(rates: Tensor, *, decay: float, threshold: float) -> Tensor:
@@ -100,7 +99,7 @@ def bin_probabilities(rates: Tensor, *, decay: float, threshold: float) -> Tenso
 
 
 class CTAugment:
-    """Distortions as strong as the network can take, learnt while it trains."""
+    """Distortions as strong as the network can recognise, learnt during its training."""
 
     def __init__(self, settings: CTAugmentSettings | None = None) -> None:
         self.settings = settings or CTAugmentSettings()
@@ -108,14 +107,14 @@ class CTAugment:
         self.rates = self._exists.double()  # (operations, 3, bins), 0 where there is no such bin
 
     def probe(self, images: Tensor, generator: torch.Generator) -> tuple[Tensor, Choices]:
-        """Distort labelled images anyhow: any operation, any level."""
+        """Distort labelled images with random operations at random levels."""
         choices = self.draw_probe(len(images), generator)
         return apply_choices(images, choices), choices
 
     def augment(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Distort images as far as the rates allow, then cut out a square of half the side.
 
-        FixMatch gives it weak views rather than the images themselves.
+        In FixMatch, ``images`` are weak views.
         """
         distorted = apply_choices(images, self.draw_policy(len(images), generator))
         places = torch.rand(2, len(images), generator=generator, device=generator.device)
@@ -123,10 +122,9 @@ class CTAugment:
         return image_ops.cutout(distorted, torch.ones_like(row), row, column)
 
     def update(self, choices: Choices, match: Tensor) -> None:
-        """Learn from probes; ``match`` ``(n,)`` is the network's probability of the true class.
+        """Update the rates; ``match`` ``(n,)`` is the network's probability of the true class.
 
-        Images of one batch that meet in a bin count as that many updates with their mean, so that
-        their order does not matter.
+        Several images in one bin count as as many updates with their mean, whatever their order.
         """
         n_bins = N_BINS[choices.ops]
         bins = (choices.levels * n_bins).long().minimum(n_bins - 1)
@@ -163,13 +161,13 @@ class CTAugment:
         return Choices(uniform.ops, levels)
 
     def _first_cells(self, ops: Tensor) -> Tensor:
-        """Where in the flattened rates the bins of each parameter start, ``(n, depth, 3)``."""
+        """The index of each parameter's first bin in the flattened rates, ``(n, depth, 3)``."""
         _, n_parameters, n_bins = self.rates.shape
         return (ops[:, :, None] * n_parameters + torch.arange(n_parameters)) * n_bins
 
 
 def apply_choices(images: Tensor, choices: Choices) -> Tensor:
-    """Apply to each image its operations, one after the other."""
+    """Apply its operations to each image, one after the other."""
     levels = choices.levels.to(images.device)
     for step in range(choices.ops.shape[1]):
         images = _apply_step(images, choices.ops[:, step], levels[:, step])
@@ -177,7 +175,7 @@ def apply_choices(images: Tensor, choices: Choices) -> Tensor:
 
 
 def _apply_step(images: Tensor, ops: Tensor, levels: Tensor) -> Tensor:
-    """Apply to each image its operation; each runs once, on all images it was drawn for."""
+    """Apply its operation to each image; each operation runs once, on all its images."""
     applied = torch.empty_like(images)
     for number in ops.unique().tolist():
         op = list(OPS.values())[number]
