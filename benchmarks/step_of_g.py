@@ -249,7 +249,7 @@ def both_losses(setting: Setting, network: Network, seed: int) -> tuple[float, f
 def with_half_believed(setting: Setting, network: Network, items: Tensor) -> Setting:
     """The setting with the tau at which half of the items keep their pseudo-labels.
 
-    At the real tau a g of few steps believes nothing, and half of the loss would go unseen.
+    At the real tau, an untrained g passes no pseudo-labels, and half of the loss would be zero.
     """
     with torch.no_grad():
         confidence = network.eval()(items).softmax(1).amax(1)
