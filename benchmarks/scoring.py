@@ -2,7 +2,7 @@
 
     python benchmarks/scoring.py [--rounds 3]
 
-Time: logits, entropy, distance and distinctness (``Teacher.outputs``, ``units``, ``distinctness``) of
+Time: logits, entropy and distance (``Teacher.outputs``) and distinctness (``distinctness``) of
 10,000 images of 28 x 28 pixels, against a bare loop of f over the same batches; rounds alternate,
 and the median of their ratios is at most 1.1. Both run in one thread and count the processor's
 time, so that other work on the machine matters little.
