@@ -94,7 +94,7 @@ def test_a_run_that_failed_and_was_repeated_is_there(results):
 def test_a_file_that_is_no_record_is_named(results):
     (results / "pool").mkdir()
     (results / "pool" / "a.json").write_text("{")
-    with pytest.raises(DataError, match=r"a\.json is not a record"):
+    with pytest.raises(DataError, match=r"a\.json cannot be read .* it is not a record"):
         make_listing(results)
 
 

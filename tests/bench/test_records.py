@@ -1,6 +1,7 @@
 """Records: written whole, read back the same, never mixed with those of other settings."""
 
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import asdict, replace
@@ -11,6 +12,7 @@ import pytest
 from s2osc.baselines.msp import MSP
 from s2osc.bench import records
 from s2osc.bench.records import (
+    check_complete,
     check_same_settings,
     commit,
     fingerprint,
@@ -23,6 +25,7 @@ from s2osc.bench.records import (
 )
 from s2osc.data.splits import Protocol
 from s2osc.errors import DataError, OutputError
+from s2osc.files import part_of
 from s2osc.pipeline.presets import FAST, PLAIN
 from s2osc.settings import change, flatten
 from samples import make_dataset, shrink
@@ -37,19 +40,16 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 
 
 def test_a_half_written_record_never_appears(tmp_path, monkeypatch):
-    write_text = Path.write_text
-
-    def full_disk(path, text, **options):
-        write_text(path, text[: len(text) // 2], **options)
+    def full_disk(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full_disk)
-    with pytest.raises(OutputError, match=r"a\.json cannot be written: No space left"):
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OutputError, match=r"a\.json: No space left on device; make room"):
         write_record(tmp_path / "a.json", {"metrics": {}})
-    assert not list(tmp_path.glob("*.json"))
+    assert not list(tmp_path.glob("*a.json*"))
     monkeypatch.undo()
     write_record(tmp_path / "a.json", {"metrics": {}})
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.json"}
 
 
 def test_what_cannot_be_written_as_json_leaves_no_file(tmp_path):
@@ -58,19 +58,39 @@ def test_what_cannot_be_written_as_json_leaves_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["", '{"metrics": ', "\x00"])
-def test_a_file_that_is_no_record_is_named(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(DataError, match=r"a\.json is not a record"):
-        read_record(tmp_path / "a.json")
-
-
-@pytest.mark.parametrize("text", ["[]", "3", "null", '"error"'])
-def test_json_that_is_no_object_is_no_record(tmp_path, text):
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", '{"metrics": ', "\x00", "[]", "3", "null", '"error"'),
+        *('{"metrics": {"f1": 1e400}}', '{"metrics": NaN}', '{"a": ' + "[" * 999 + "]" * 999 + "}"),
+    ],
+)
+def test_a_file_that_is_no_record_is_named_in_one_line(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     for read in (read_record, is_done):
-        with pytest.raises(DataError, match=r"a\.json is not a record"):
+        with pytest.raises(
+            DataError, match=r"a\.json cannot be read .*; it is not a record"
+        ) as refused:
             read(tmp_path / "a.json")
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lacks"),
+    [
+        ({"metrics": None}, "has no metrics"),
+        ({"metrics": [0.5]}, "has no metrics"),
+        ({"metrics": {"f1": "0.5"}}, r"has '0\.5' as metrics\.f1; give a number"),
+        ({"seconds_total": "long"}, "has no seconds_total"),
+        ({"unknown_classes": 3}, "has no unknown_classes"),
+        ({"error": "broken"}, "has no error"),
+    ],
+)
+def test_a_record_without_what_tables_show_is_named(tmp_path, changes, lacks):
+    whole = {"metrics": {}, "seconds_total": 1.0, "known_classes": [], "unknown_classes": []}
+    check_complete(tmp_path / "a.json", whole)
+    with pytest.raises(DataError, match=rf"a\.json {lacks}"):
+        check_complete(tmp_path / "a.json", whole | changes)
 
 
 def test_a_run_is_done_where_its_record_has_no_error(tmp_path):
@@ -82,7 +102,7 @@ def test_a_run_is_done_where_its_record_has_no_error(tmp_path):
     assert not is_done(path)
 
 
-def told(dataset: str, partition: int = 0, **facts) -> dict:
+def of_run(dataset: str, partition: int = 0, **facts) -> dict:
     return {"dataset": dataset, "method": "m", "partition": partition, **facts}
 
 
@@ -94,7 +114,7 @@ def test_what_is_no_record_of_a_run_is_refused_by_its_name(tmp_path):
 
 
 def test_a_record_under_another_name_is_refused(tmp_path):
-    write_record(tmp_path / "small" / "a-m-p1.json", told("a"))
+    write_record(tmp_path / "small" / "a-m-p1.json", of_run("a"))
     with pytest.raises(DataError, match=r"a-m-p1\.json holds the record that a-m-p0\.json should"):
         read_records(tmp_path, "small")
 
@@ -109,7 +129,7 @@ def test_a_record_under_another_name_is_refused(tmp_path):
 def test_partitions_that_do_not_belong_together_are_refused(tmp_path, first, second, what):
     for partition, facts in enumerate((first, second)):
         path = tmp_path / "small" / f"a-m-p{partition}.json"
-        write_record(path, told("a", partition, **facts))
+        write_record(path, of_run("a", partition, **facts))
     with pytest.raises(DataError, match=rf"a-m-p0\.json and .*a-m-p1\.json have different {what}"):
         read_records(tmp_path, "small")
 
@@ -117,15 +137,15 @@ def test_partitions_that_do_not_belong_together_are_refused(tmp_path, first, sec
 def test_a_setting_that_came_later_and_groups_do_not_part_records(tmp_path):
     for partition, settings in enumerate(({"k": 1, "clusters.n": 2}, {"k": 1, "new": 3})):
         path = tmp_path / "small" / f"a-m-p{partition}.json"
-        write_record(path, told("a", partition, settings=settings | {"clusters.n": partition}))
+        write_record(path, of_run("a", partition, settings=settings | {"clusters.n": partition}))
     assert len(read_records(tmp_path, "small")) == 2
 
 
-def test_what_a_killed_process_left_of_a_record_goes_when_it_is_written(tmp_path):
-    (tmp_path / "a-m-p0.4711.part").write_text("{")
-    (tmp_path / "b-m-p0.4711.part").write_text("{")
-    write_record(tmp_path / "a-m-p0.json", told("a"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-m-p0.json", "b-m-p0.4711.part"]
+def test_a_record_takes_the_place_of_what_a_killed_process_left(tmp_path):
+    part_of(tmp_path / "a-m-p0.json").write_text("{")
+    (tmp_path / "mine.part").write_text("of somebody else")
+    write_record(tmp_path / "a-m-p0.json", {"metrics": {}})
+    assert {path.name for path in tmp_path.iterdir()} == {"a-m-p0.json", "mine.part"}
 
 
 def test_records_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
@@ -144,9 +164,9 @@ def test_a_data_set_is_known_by_its_content():
 
 def test_records_are_read_in_the_order_of_their_names_and_nothing_else_is(tmp_path):
     for name in ("b", "a"):
-        write_record(tmp_path / "small" / f"{name}-m-p0.json", told(name))
+        write_record(tmp_path / "small" / f"{name}-m-p0.json", of_run(name))
     (tmp_path / "small" / "c.part").write_text('{"datas')
-    write_record(tmp_path / "other" / "d-m-p0.json", told("d"))
+    write_record(tmp_path / "other" / "d-m-p0.json", of_run("d"))
     assert [record["dataset"] for record in read_records(tmp_path, "small")] == ["a", "b"]
     assert read_records(tmp_path, "nothing") == []
 

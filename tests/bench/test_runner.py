@@ -419,7 +419,7 @@ def test_an_experiment_that_was_killed_goes_on_where_it_stopped(data):
     [left] = folder.glob("*.json")
     assert left.name == "tiny-msp-smoke-p0.json"
     before, written = left.read_bytes(), left.stat().st_mtime_ns
-    assert list(folder.glob("*.part"))  # the run that was killed as it was to be recorded
+    assert list(folder.glob(".*.s2osc-part"))  # the run that was killed as it was to be recorded
     assert len(read_records(data / "results", "table1")) == 1
 
     options = {"methods": "msp", "size": "smoke", "folder": data}

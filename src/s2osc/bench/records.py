@@ -1,6 +1,5 @@
 """Records: one JSON file per run, written whole, compared before anything is added to them."""
 
-import glob
 import hashlib
 import json
 import os
@@ -17,11 +16,21 @@ from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
 from s2osc.errors import DataError, OutputError
+from s2osc.files import lock, read_json, write_whole, writing
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import PLAIN
 from s2osc.settings import flatten
 
+LOCK = ".records.lock"
 Record = Mapping[str, Any]
+WHEN_DONE: dict[str, tuple[Any, str]] = {
+    "metrics": (dict, "figures by name"),
+    "seconds_total": (int | float, "a number"),
+    "known_classes": (list, "names"),
+    "unknown_classes": (list, "names"),
+}
+WHEN_FAILED: dict[str, tuple[Any, str]] = {"error": (dict, "kind and message")}
+"""What a record holds, with its type."""
 DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""
 REMOVED = ("clusters.one_group_below",)
@@ -45,21 +54,16 @@ def partition_of(record: Record) -> int:
     return int(record["partition"] if "partition" in record else record["seed"])
 
 
-def write_record(path: Path, record: dict[str, Any]) -> None:
+def write_record(path: Path, record: Record) -> None:
     """Whole or not at all, whoever else writes. Of two that record one run the later one counts."""
-    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    content = (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()
     make_folder(path.parent)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except FileNotFoundError:
-        if not path.exists():  # else somebody recorded the run, and took this for a remnant
-            raise
-    except OSError as error:
-        raise OutputError(f"the record {path} cannot be written: {error.strerror}") from error
-    for remnant in path.parent.glob(f"{glob.escape(path.stem)}.*.part"):  # of a killed process
-        remnant.unlink(missing_ok=True)
+    busy = f"other processes keep writing records into {path.parent}; run the same command again"
+    with (
+        lock(path.parent.parent / LOCK, busy, seconds=60),
+        writing(path, "make room, or give another --results"),
+    ):
+        write_whole(path, content)
 
 
 def make_folder(folder: Path) -> None:
@@ -84,13 +88,7 @@ def fingerprint(dataset: Dataset) -> str:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("it holds no object")
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not a record: {error}; remove it and run again") from error
-    return record
+    return read_json(path, "it is not a record: remove it and run again")
 
 
 def read_records(results: Path, experiment: str) -> list[Record]:
@@ -107,11 +105,25 @@ def _check_name(path: Path, record: Record) -> None:
     """Refuse what is no record of a run, or that of another run than its name says."""
     try:
         cell = record["dataset"], record["method"], record.get("size")
-        told = record_path(Path(), "", *cell, partition_of(record))
+        expected = record_path(Path(), "", *cell, partition_of(record))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path} is not a record of a run; move it elsewhere") from error
-    if told.name != path.name:
-        raise DataError(f"{path} holds the record that {told.name} should; move it elsewhere")
+    if expected.name != path.name:
+        raise DataError(f"{path} holds the record that {expected.name} should; move it elsewhere")
+
+
+def check_complete(path: Path, record: Record) -> None:
+    """Refuse a record that lacks what tables and figures show, or has it in another form."""
+    kinds = WHEN_FAILED if record.get("error") else WHEN_DONE
+    for name, (kind, wanted) in kinds.items():
+        if not isinstance(record.get(name), kind):
+            raise DataError(f"{path} has no {name} ({wanted}); remove it and run again")
+    for part in ("metrics", "held_out", "paper_mode"):
+        for name, value in (record.get(part) or {}).items():
+            if not isinstance(value, int | float):
+                raise DataError(
+                    f"{path} has {value!r} as {part}.{name}; give a number, or remove the record"
+                )
 
 
 def _check_alike(paths: Sequence[Path], records: Sequence[Record]) -> None:

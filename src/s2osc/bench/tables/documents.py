@@ -14,7 +14,13 @@ from pathlib import Path
 
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.figures.figures import figures_for, save
-from s2osc.bench.records import Record, partition_of, read_records
+from s2osc.bench.records import (
+    Record,
+    check_complete,
+    partition_of,
+    read_records,
+    record_path,
+)
 from s2osc.bench.tables.html import to_html
 from s2osc.bench.tables.layouts import blocks_by_size, make_blocks
 from s2osc.bench.tables.paper import paper_figure
@@ -49,7 +55,13 @@ def _records_of(results: Path, names: Sequence[str]) -> dict[str, list[Record]]:
     for name in names:
         if name not in EXPERIMENTS:
             raise DataError(f"there is no experiment {name!r}; give {' or '.join(EXPERIMENTS)}")
-    found = {name: read_records(results, EXPERIMENTS[name].records or name) for name in names}
+    found = {}
+    for name in names:
+        folder = EXPERIMENTS[name].records or name
+        found[name] = read_records(results, folder)
+        for record in found[name]:
+            cell = record["dataset"], record["method"], record.get("size"), partition_of(record)
+            check_complete(record_path(results, folder, *cell), record)
     if not any(found.values()):
         what = f"no records of {names[0]}" if len(names) == 1 else "no records"
         raise DataError(f"{results} holds {what}; make them with `s2osc bench run`")
