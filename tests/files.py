@@ -107,3 +107,12 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
     }
+
+
+def visible(folder: Path) -> dict[str, bytes | None]:
+    """The same without what lies in hidden folders."""
+    return {
+        name: held
+        for name, held in snapshot(folder).items()
+        if not any(part.startswith(".") for part in Path(name).parts)
+    }

@@ -369,7 +369,7 @@ def test_a_full_disk_keeps_nothing_new_and_everything_old(
 ):
     out = tmp_path / "out"
     if not is_new:
-        shutil.copytree(finished / "out", out)
+        shutil.copytree(finished / "out", out, symlinks=True)
     sources = ("--known", finished / "known.npz", "--pool", finished / "pool.npz")
     with files_of_at_most((finished / "out" / too_large).stat().st_size - 1):
         line = refused("classify", *sources, "--out", out, *quick, "--force")

@@ -1,248 +1,149 @@
-"""Results appear whole or not at all, and nothing of the user's is lost."""
+"""Files that are whole or absent, and readers that say what is wrong."""
 
-import errno
 import os
-from pathlib import Path
 
 import pytest
 
-from files import snapshot
-from s2osc.errors import OutputError
+from s2osc.errors import DataError, ModelError, OutputError
 from s2osc.files import (
-    RESULTS,
-    check_file_target,
-    check_target,
-    staged_file,
-    staged_folder,
-    staged_update,
+    cache_folder,
+    check_folder,
+    check_regular,
+    guarded,
+    lock,
+    made_folders,
+    parse_json,
+    part_of,
+    read_json,
+    read_whole,
+    write_whole,
 )
 
-EARLIER = {name: f"earlier {name}" for name in RESULTS}
-FOREIGN = {"notes.txt": "mine", "model/card.md": "mine too", "more/predictions.csv": "also mine"}
+
+def test_a_file_is_written_whole_and_nothing_else_is_left(tmp_path):
+    write_whole(tmp_path / "new" / "a.json", b"content")
+    assert (tmp_path / "new" / "a.json").read_bytes() == b"content"
+    assert os.listdir(tmp_path / "new") == ["a.json"]
 
 
-def write(folder: Path, contents: dict[str, str]) -> Path:
-    for name, text in contents.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+def test_what_a_killed_process_left_is_taken_over_by_the_next_write(tmp_path):
+    part_of(tmp_path / "a").write_bytes(b"half of something longer than the new content")
+    write_whole(tmp_path / "a", b"whole")
+    assert os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"whole"
 
 
-def texts(folder: Path) -> dict[str, str]:
-    return {name: held.decode() for name, held in snapshot(folder).items() if held is not None}
+def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    write_whole(tmp_path / "a", b"before")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "a", b"after")
+    assert (tmp_path / "a").read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["a"]
 
 
-# Processes that are killed
-
-
-def stage_of_a_killed_process(folder: Path, **files: str) -> Path:
-    """What such a process leaves, its lock with it, but free."""
-    contents = {".lock": "", ".owned": "", "new/predictions.csv": "half"}
-    return write(
-        folder / ".s2osc-abc123", contents | {f"{k}/summary.json": files[k] for k in files}
-    )
-
-
-@pytest.mark.parametrize("earlier", [False, True], ids=["new", "replaced"])
-def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, earlier):
-    out = tmp_path / "out"
-    if earlier:
-        out.mkdir()
-    stage_of_a_killed_process(out if earlier else tmp_path)
-    with staged_folder(out) as stage:
-        write(stage, {"summary.json": "{}"})
-    assert texts(tmp_path) == {"out/summary.json": "{}"}
-
-
-def test_the_stage_of_a_process_at_work_stays(tmp_path):
-    with staged_folder(tmp_path / "one") as one:
-        write(one, {"summary.json": "one"})
-        with staged_folder(tmp_path / "two") as two:
-            write(two, {"summary.json": "two"})
-    assert texts(tmp_path) == {"one/summary.json": "one", "two/summary.json": "two"}
-
-
-def test_a_stage_that_holds_earlier_results_or_tells_of_no_owner_stays(tmp_path):
-    stage_of_a_killed_process(tmp_path, old="the only copy")
-    write(tmp_path / ".s2osc-mine", {"new/notes.txt": "mine"})
-    before = texts(tmp_path)
-    with staged_file(tmp_path / "out.csv") as path:
-        path.write_text("a")
-    assert texts(tmp_path) == before | {"out.csv": "a"}
-
-
-# Folders
-
-
-def test_results_appear_when_the_block_ends_and_not_before(tmp_path):
-    out = tmp_path / "a" / "b" / "out"
-    with staged_folder(out) as stage:
-        write(stage, {"summary.json": "new", "model/model.json": "new"})
-        assert not out.exists()
-    assert texts(tmp_path) == {"a/b/out/summary.json": "new", "a/b/out/model/model.json": "new"}
-
-
-def test_a_new_folder_has_the_rights_any_new_folder_has(tmp_path):
-    (tmp_path / "plain").mkdir()
-    with staged_folder(tmp_path / "out"):
+def test_a_held_lock_is_refused_at_once_with_the_line_given(tmp_path):
+    with (
+        lock(tmp_path / "lock", "busy"),
+        pytest.raises(OutputError, match="somebody works here"),
+        lock(tmp_path / "lock", "somebody works here"),
+    ):
         pass
-    assert (tmp_path / "out").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_results_join_foreign_files_in_a_folder_that_is_there(tmp_path):
-    out = write(tmp_path / "out", FOREIGN)
-    with staged_folder(out) as stage:
-        write(stage, {"summary.json": "new", "model/model.json": "new"})
-    assert texts(out) == FOREIGN | {"summary.json": "new", "model/model.json": "new"}
-    assert set(tmp_path.iterdir()) == {out}
+def test_a_lock_file_may_go_with_the_lock(tmp_path):
+    with lock(tmp_path / "lock", "busy", remove=True):
+        assert os.listdir(tmp_path) == ["lock"]
+    assert os.listdir(tmp_path) == []
 
 
-def test_all_earlier_results_go_also_those_the_new_run_has_not(tmp_path):
-    out = write(tmp_path / "out", EARLIER | FOREIGN)
-    with staged_folder(out) as stage:
-        write(stage, {"summary.json": "new"})
-        assert texts(out).items() >= EARLIER.items()
-    assert texts(out) == FOREIGN | {"summary.json": "new"}
+def test_folders_that_were_made_and_stayed_empty_go_again(tmp_path):
+    with made_folders(tmp_path / "a" / "b"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert os.listdir(tmp_path) == []
+    with made_folders(tmp_path / "a" / "b"):
+        (tmp_path / "a" / "file").touch()
+    assert os.listdir(tmp_path / "a") == ["file"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
-@pytest.mark.parametrize("earlier", [None, EARLIER | FOREIGN], ids=["new", "replaced"])
-def test_after_a_failure_everything_is_as_it_was(tmp_path, error, earlier):
-    out = tmp_path / "deep" / "out"
-    if earlier:
-        write(out, earlier)
-    before = snapshot(tmp_path)
-
-    def fail() -> None:
-        with staged_folder(out) as stage:
-            write(stage, {"summary.json": "new", "predictions.csv": "half"})
-            raise error
-
-    with pytest.raises((OutputError, KeyboardInterrupt)):
-        fail()
-    assert snapshot(tmp_path) == before
-
-
-@pytest.mark.parametrize("n_moves", range(len(RESULTS) + 2))
-def test_a_failure_while_results_are_exchanged_brings_the_earlier_ones_back(
-    tmp_path, monkeypatch, n_moves
-):
-    out = write(tmp_path / "out", EARLIER | FOREIGN)
-    before, rename, moved = snapshot(tmp_path), Path.rename, []
-
-    def fail_once(path: Path, target: Path) -> Path:
-        moved.append(path)
-        if len(moved) == n_moves + 1:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return rename(path, target)
-
-    def replace_results() -> None:
-        with staged_folder(out) as stage:
-            write(stage, {"summary.json": "new", "model/model.json": "new"})
-            monkeypatch.setattr(Path, "rename", fail_once)
-
-    with pytest.raises(OutputError, match="Input/output error; nothing was kept"):
-        replace_results()
-    assert snapshot(tmp_path) == before
-
-
-def test_an_update_replaces_its_own_files_and_leaves_all_others(tmp_path):
-    out = write(tmp_path / "out", EARLIER | FOREIGN)
-    new = {"summary.json": "new", "model/model.json": "new"}
-    with staged_update(out) as stage:
-        write(stage, new)
-        assert texts(out).items() >= EARLIER.items()
-    assert texts(out) == EARLIER | FOREIGN | new
-
-
-@pytest.mark.parametrize("n_moves", range(4))
-def test_a_failure_while_an_update_is_exchanged_brings_the_earlier_files_back(
-    tmp_path, monkeypatch, n_moves
-):
-    out = write(tmp_path / "out", EARLIER | FOREIGN)
-    before, rename, moved = snapshot(tmp_path), Path.rename, []
-
-    def fail_once(path: Path, target: Path) -> Path:
-        moved.append(path)
-        if len(moved) == n_moves + 1:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return rename(path, target)
-
-    def update() -> None:
-        with staged_update(out) as stage:
-            write(stage, {"summary.json": "new", "model/model.json": "new"})
-            monkeypatch.setattr(Path, "rename", fail_once)
-
-    with pytest.raises(OutputError, match="Input/output error; nothing was kept"):
-        update()
-    assert snapshot(tmp_path) == before
-
-
-def test_a_folder_that_is_a_disk_of_its_own_is_written_within(tmp_path):
-    out = tmp_path / "out"
-    out.mkdir()
-    with staged_folder(out) as stage:
-        assert out in stage.parents
-
-
-# Files
-
-
-def test_a_file_is_replaced_in_one_move(tmp_path):
-    out = write(tmp_path, {"a.csv": "earlier"}) / "a.csv"
-    with staged_file(out) as path:
-        path.write_text("new")
-        assert out.read_text() == "earlier"
-    assert texts(tmp_path) == {"a.csv": "new"}
-
-
-def test_a_file_that_fails_leaves_nothing(tmp_path):
-    def fail() -> None:
-        with staged_file(tmp_path / "deep" / "a.csv") as path:
-            path.write_text("half")
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with pytest.raises(OutputError, match=r"a\.csv: No space left on device; nothing was kept"):
-        fail()
-    assert snapshot(tmp_path) == {}
-
-
-# Places that are refused before any work
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_folder_with_any_result_is_refused_unless_forced(tmp_path, name):
-    write(tmp_path, {name: ""})
-    with pytest.raises(OutputError, match=rf"holds results already \({name}\); .* --force"):
-        check_target(tmp_path, force=False)
-    check_target(tmp_path, force=True)
-
-
-def test_a_folder_with_foreign_files_alone_is_welcome(tmp_path):
-    check_target(write(tmp_path, FOREIGN), force=False)
-    check_target(tmp_path / "new" / "deep", force=False)
-
-
-def test_a_file_is_refused_unless_forced(tmp_path):
-    out = write(tmp_path, {"a.csv": ""}) / "a.csv"
-    with pytest.raises(OutputError, match=r"is there already; .* --force"):
-        check_file_target(out, force=False)
-    check_file_target(out, force=True)
-    with pytest.raises(OutputError, match="is a folder; give a file name"):
-        check_file_target(tmp_path, force=True)
-
-
-def test_a_place_below_a_file_is_refused(tmp_path):
-    write(tmp_path, {"a": ""})
+def test_a_place_that_cannot_be_a_folder_is_refused(tmp_path):
+    (tmp_path / "a").touch()
+    (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(OutputError, match="a is a file; give a folder"):
-        check_target(tmp_path / "a", force=True)
+        check_folder(tmp_path / "a")
     with pytest.raises(OutputError, match=r"a is a file, so .* cannot be made"):
-        check_target(tmp_path / "a" / "b" / "c", force=True)
-    with pytest.raises(OutputError, match=r"a is a file, so .* cannot be made"):
-        check_file_target(tmp_path / "a" / "b.csv", force=True)
+        check_folder(tmp_path / "a" / "b" / "c")
+    with pytest.raises(OutputError, match="link is a link that leads nowhere; give a folder"):
+        check_folder(tmp_path / "link")
+    check_folder(tmp_path / "new" / "deep")
 
 
 def test_a_place_without_the_right_to_write_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     with pytest.raises(OutputError, match="may not be written to"):
-        check_target(tmp_path / "new" / "deep", force=False)
+        check_folder(tmp_path / "new" / "deep")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "it holds a list"),
+        ('{"a": 1e400}', "1e400"),
+        ('{"a": NaN}', "NaN"),
+        ('{"a": -Infinity}', "-Infinity"),
+        ('{"a": ' + "9" * 40 + "}", "40 digits"),
+        ('{"a": ' + "[" * 60 + "]" * 60 + "}", "nested"),
+        ('{"a": ' + "[" * 100_000, "nested too deeply"),
+        ('{"a": ', "Expecting value"),
+        (b"\xff\xfe{", "utf-16"),
+    ],
+)
+def test_json_from_a_stranger_is_refused_with_one_line(tmp_path, text, message):
+    path = tmp_path / "model.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ModelError, match=message) as caught:
+        read_json(path, "copy it again", ModelError)
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(caught.value).endswith("copy it again")
+
+
+def test_ordinary_json_is_read_as_it_is():
+    assert parse_json('{"a": {"b": [1, -2.5, "x", null, true]}}') == {
+        "a": {"b": [1, -2.5, "x", None, True]}
+    }
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pool.csv")
+    with pytest.raises(DataError, match="a pipe or a device"):
+        check_regular(tmp_path / "pool.csv")
+
+
+def test_a_file_of_another_size_than_expected_is_not_read(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+    with pytest.raises(DataError, match="5 bytes, where at most 4"):
+        read_whole(tmp_path / "a", largest=4)
+
+
+def test_whatever_a_parser_raises_becomes_one_line_about_the_file(tmp_path):
+    for error in (KeyError("x"), RecursionError(), MemoryError(), ZeroDivisionError("a\nb")):
+        with pytest.raises(DataError, match="cannot be read") as caught, guarded(tmp_path, "mend"):
+            raise error
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_our_own_errors_pass_the_guard_unchanged(tmp_path):
+    with pytest.raises(ModelError, match=r"^as it is$"), guarded(tmp_path, "mend"):
+        raise ModelError("as it is")
+
+
+def test_a_cache_lies_where_a_variable_says_or_in_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path))
+    assert cache_folder("S2OSC_CACHE", "features") == tmp_path
+    monkeypatch.delenv("S2OSC_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    assert cache_folder("S2OSC_CACHE", "features") == tmp_path / "mine" / "s2osc" / "features"

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from files import NEW_CLASS, easy_images, known_labels, npz, pool_labels, snapshot, text, truncated
+from files import NEW_CLASS, easy_images, known_labels, npz, pool_labels, text, truncated, visible
 from s2osc.app import decide as module
 from s2osc.app.decide import redecide
+from s2osc.app.folder import version_of
 from s2osc.cli.main import main
 from s2osc.errors import DataError
 
@@ -25,7 +26,7 @@ REWRITTEN = {
 @pytest.fixture
 def out(finished, tmp_path) -> Path:
     """A copy of finished results, to be decided anew."""
-    return shutil.copytree(finished / "out", tmp_path / "out")
+    return shutil.copytree(finished / "out", tmp_path / "out", symlinks=True)
 
 
 def labels_in(out: Path) -> list[str]:
@@ -57,21 +58,21 @@ def changed(before: dict, after: dict) -> set[str]:
 
 
 def test_nothing_changed_gives_every_byte_back(out):
-    before = snapshot(out)
+    before = visible(out)
     redecide(out, {})
     # The page of a run is written before it is known how long that took.
-    assert changed(before, snapshot(out)) <= {"report.html"}
-    again = snapshot(out)
+    assert changed(before, visible(out)) <= {"report.html"}
+    again = visible(out)
     redecide(out, {})
-    assert snapshot(out) == again
+    assert visible(out) == again
 
 
 def test_another_rate_and_back_gives_the_first_answer_back(out):
-    before = snapshot(out)
+    before = visible(out)
     redecide(out, {"false_alarm": "0.3", "aim": "recall"})
-    assert changed(before, snapshot(out)) == REWRITTEN
+    assert changed(before, visible(out)) == REWRITTEN
     redecide(out, {"false_alarm": "0.05", "aim": "balance"})
-    assert changed(before, snapshot(out)) <= {"report.html"}
+    assert changed(before, visible(out)) <= {"report.html"}
 
 
 def test_more_false_alarms_allowed_call_more_items_unknown(out):
@@ -167,10 +168,10 @@ def test_a_pool_in_which_nothing_is_unknown_stays_so(tmp_path, quick):
     sources = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
     out = tmp_path / "out"
     assert main(["classify", *sources, f"--out={out}", *quick]) == 0
-    before = snapshot(out)
+    before = visible(out)
     summary = redecide(out, {"false_alarm": 0.4, "aim": "recall"})
     assert summary["audit"]["nothing_unknown"]
-    assert "model/model.json" not in changed(before, snapshot(out))
+    assert "model/model.json" not in changed(before, visible(out))
 
 
 def test_seeds_decide_where_the_largest_output_did_once_a_rate_is_asked_for(
@@ -221,10 +222,10 @@ def test_an_interruption_keeps_the_earlier_answer(out, monkeypatch, step):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    before = snapshot(out)
+    before = visible(out)
     monkeypatch.setattr(module, step, interrupt)
     assert main(["decide", f"--out={out}", "--false-alarm=0.3"]) == 130
-    assert snapshot(out) == before
+    assert visible(out) == before
 
 
 def test_foreign_files_are_left_alone(out):
@@ -240,9 +241,9 @@ NEEDED = ("summary.json", "scores.parquet", "seeds.parquet", "report.safetensors
 @pytest.mark.parametrize("name", NEEDED)
 @pytest.mark.parametrize("damage", [Path.unlink, truncated, lambda path: path.write_text("{}")])
 def test_damaged_results_are_refused_and_left_as_they_are(out, name, damage):
-    damage(out / name)
-    before = snapshot(out)
+    damage(version_of(out) / name)
+    before = visible(out)
     with pytest.raises(DataError) as refused:
         redecide(out, {"false_alarm": 0.3})
     assert "\n" not in str(refused.value)
-    assert snapshot(out) == before
+    assert visible(out) == before

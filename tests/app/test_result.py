@@ -16,9 +16,9 @@ from s2osc.app.result import (
     read_measured,
     read_summary,
     replace_threshold,
+    table_bytes,
     write_measured,
     write_skipped,
-    write_table,
 )
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
@@ -125,8 +125,9 @@ def test_items_left_unsure_are_neither_right_nor_wrong():
 def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_path):
     names = ['a,"b"', "c\nd", "é", "f"]
     answer, classes = answer_of([0, -1, 0, -2], [-1, 0, -1, -1]), ['x "y", z', "w"]
-    for name in ("t.csv", "t.parquet"):
-        write_table(tmp_path / name, names, answer, nearest_of([0, 1, 0, 1]), classes)
+    for suffix in (".csv", ".parquet"):
+        content = table_bytes(suffix, names, answer, nearest_of([0, 1, 0, 1]), classes)
+        (tmp_path / f"t{suffix}").write_bytes(content)
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["item"] for row in rows] == names
@@ -141,7 +142,8 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
 def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
     names, classes = ["=cmd|' /C calc'!A0", "-5", "'@x", "a"], ["+1 555", "w"]
     answer = answer_of([0, -1, 0, 1], [-1, 0, -1, -1])
-    write_table(tmp_path / "t.csv", names, answer, nearest_of([0, 1, 0, 1]), classes)
+    content = table_bytes(".csv", names, answer, nearest_of([0, 1, 0, 1]), classes)
+    (tmp_path / "t.csv").write_bytes(content)
     write_skipped(tmp_path / "s.csv", [Skipped("=1", "@bad")])
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))

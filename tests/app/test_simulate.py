@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from files import npz, snapshot
+from files import npz, snapshot, visible
 from s2osc.app import simulate as simulation
 from s2osc.app.classify import Run
 from s2osc.app.simulate import Course, Material, number_of, simulate
@@ -86,7 +86,7 @@ def test_two_figures_are_drawn_where_matplotlib_is_there(items, tmp_path):
     simulate(items, tmp_path / "out", RUN, course, QuerySettings(5))
     found = {path.name for path in (tmp_path / "out").iterdir()}
     names = ("timeline.svg", "timeline.png", "accuracy.svg", "accuracy.png")
-    assert found == {"windows.csv", "windows.md", "summary.json", *names}
+    assert found == {".s2osc", "windows.csv", "windows.md", "summary.json", *names}
 
 
 def test_without_matplotlib_there_is_a_note_in_place_of_figures(items, tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_without_matplotlib_there_is_a_note_in_place_of_figures(items, tmp_path,
     course = Course(n_windows=1, size=60)
     told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(0))
     assert "figures need Matplotlib: run `pip install 's2osc[bench]'`" in told["warnings"]
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".csv", ".md", ".json"}
+    assert {Path(name).suffix for name in visible(tmp_path / "out")} == {".csv", ".md", ".json"}
     assert [w["joined"] for w in told["windows"]] == [[]]
 
 

@@ -132,6 +132,7 @@ def test_a_stream_is_never_begun_among_files_of_a_user(begun, tmp_path):
 def test_a_window_writes_what_classify_writes_and_the_questions(begun):
     names = {path.name for path in (begun / "results").iterdir()}
     assert names == {
+        ".s2osc",
         *("predictions.csv", "predictions.parquet", "summary.json", "report.html", "model"),
         *("scores.parquet", "seeds.parquet", "report.safetensors", "queries.csv"),
     }
@@ -267,7 +268,7 @@ def label_group(path: Path, label: str) -> None:
     path.write_text(path.read_text().replace("group 0,,", f"group 0,{label},"))
 
 
-@pytest.mark.parametrize("step", ["queries_table", "staged_results"])
+@pytest.mark.parametrize("step", ["queries_table", "published_results"])
 def test_a_window_that_fails_leaves_stream_and_results_as_they_were(work, monkeypatch, step):
     def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -285,7 +286,7 @@ def test_a_state_that_cannot_be_written_leaves_no_results(work, monkeypatch):
 
     before = snapshot(work)
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match="the stream is as it was"):
+    with pytest.raises(OutputError, match="No space left on device"):
         window_files(work / "state", work / "two.npz", work / "next", TEN)
     assert snapshot(work) == before
 

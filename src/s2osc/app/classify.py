@@ -20,20 +20,27 @@ from s2osc.app.extract import (
     named_backbone,
     restore_extractor,
 )
-from s2osc.app.result import (
+from s2osc.app.folder import (
     DRAWING,
     MODEL,
     REPORT,
+    SKIPPED,
+    ResultsFolder,
+    read_current,
+    result_file,
+    results_folder,
+)
+from s2osc.app.result import (
     TABLE_WRITERS,
     Measured,
     Nearest,
     count_labels,
     judge,
     summarise_warnings,
+    table_bytes,
     write_measured,
     write_skipped,
     write_summary,
-    write_table,
     write_tables,
 )
 from s2osc.data.datasets import load_dataset
@@ -50,7 +57,6 @@ from s2osc.data.inputs import (
 )
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError
-from s2osc.files import check_file_target, check_target, staged_file, staged_folder
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.wording import cautions, tell
@@ -123,14 +129,16 @@ def classify_files(
     force: bool = False,
 ) -> Finding:
     """Labelled files and a pool of files in, a folder of results out."""
-    check_target(out, force=force)
     plan, clock = make_plan(run), Stopwatch()
-    named = named_backbone(backbone, plan.device)
-    with clock("read"), noted() as notes:
-        opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
-        shape, extractor = choose_representation(opened, plan, named, side=side, backbone=backbone)
-        items = opened.read(shape)
-    return classify_items(*items, shape, out, plan, clock, notes, extractor=extractor)
+    with results_folder(out, force=force) as folder:
+        named = named_backbone(backbone, plan.device)
+        with clock("read"), noted() as notes:
+            opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
+            shape, extractor = choose_representation(
+                opened, plan, named, side=side, backbone=backbone
+            )
+            items = opened.read(shape)
+        return classify_items(*items, shape, folder, plan, clock, notes, extractor=extractor)
 
 
 def choose_representation(
@@ -181,19 +189,24 @@ def choose_extractor(
 
 def demo(out: Path, run: Run, *, force: bool = False) -> Finding:
     """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
-    check_target(out, force=force)
     plan, clock = make_plan(run), Stopwatch()
-    with clock("read"):
-        digits = load_dataset("mnist5k")
-        split = split_dataset(digits, DEMO, run.seed)
-        known_names = [digits.classes[split.known_classes[label]] for label in split.known.labels]
-        pool_names = [digits.classes[label] for label in split.truth_classes]
-        known = Items(_numbered(len(known_names)), split.known.inputs, known_names)
-        pool = Items(_numbered(len(pool_names)), split.pool, pool_names)
-        height, width = digits.inputs.shape[1:3]
-        note = f"{len(known) + len(pool):,} digits of {height}x{width} in grey, as they come"
-        shape = InputShape("images", height, width, 1, note=note)
-    return classify_items(known, pool, shape, out, plan, clock)
+    with results_folder(out, force=force) as folder:
+        with clock("read"):
+            known, pool, shape = read_demo(run.seed)
+        return classify_items(known, pool, shape, folder, plan, clock)
+
+
+def read_demo(seed: int) -> tuple[Items, Items, InputShape]:
+    """Known items and a pool of digits."""
+    digits = load_dataset("mnist5k")
+    split = split_dataset(digits, DEMO, seed)
+    known_names = [digits.classes[split.known_classes[label]] for label in split.known.labels]
+    pool_names = [digits.classes[label] for label in split.truth_classes]
+    known = Items(_numbered(len(known_names)), split.known.inputs, known_names)
+    pool = Items(_numbered(len(pool_names)), split.pool, pool_names)
+    height, width = digits.inputs.shape[1:3]
+    note = f"{len(known) + len(pool):,} digits of {height}x{width} in grey, as they come"
+    return known, pool, InputShape("images", height, width, 1, note=note)
 
 
 def _numbered(n: int) -> list[str]:
@@ -238,14 +251,14 @@ def classify_items(
     known: Items,
     pool: Items,
     shape: InputShape,
-    out: Path,
+    folder: ResultsFolder,
     plan: Plan,
     clock: Stopwatch,
     notes: Sequence[str] = (),
     *,
     extractor: FeatureExtractor | None = None,
 ) -> Finding:
-    """Fit, answer, and write everything into ``out`` at once."""
+    """Fit, answer, and publish everything at once."""
     run = plan.run
     recipe = choose_recipe(plan, shape, extractor)
     labels, classes = encode_labels(known.labels or [])
@@ -270,7 +283,7 @@ def classify_items(
         **describe_run(outcome, notes, seed=run.seed, device=plan.device),
         "seconds": clock.seconds,
     }
-    with staged_results(out, outcome, summary, clock):
+    with published_results(folder, outcome, summary, clock):
         pass
     return Finding(solution, classes, summary)
 
@@ -309,14 +322,15 @@ def describe_run(
 
 
 @contextmanager
-def staged_results(
-    out: Path,
+def published_results(
+    folder: ResultsFolder,
     outcome: Outcome,
     summary: dict[str, Any],
     clock: Stopwatch,
     questions: Sequence[Question] = (),
+    plain: Sequence[str] = (),
 ) -> Iterator[Path]:
-    """Write all that a user is given about an answer; it moves to ``out`` when the block ends well.
+    """Write all that a user is given about an answer; it is published when the block ends well.
 
     Yields the folder it lies in until then, for files of the caller's own.
     """
@@ -341,13 +355,13 @@ def staged_results(
         summary=summary,
         truth=pool.labels,
         seed_scores=squash(measured.evidence.seed_score) if measured else None,
-        folder=str(out),
+        folder=str(folder.out),
         questions=tuple(questions),
     )
-    with staged_folder(out) as stage:
+    with folder.publish(plain=plain) as stage:
         write_tables(stage, pool.names, solution.answer, nearest, classes)
         if outcome.skipped:
-            write_skipped(stage / "skipped.csv", outcome.skipped)
+            write_skipped(stage / SKIPPED, outcome.skipped)
         save_model(
             stage / MODEL, solution.model, classes, extractor.describe() if extractor else None
         )
@@ -416,18 +430,16 @@ def predict_files(
     """Answer for new items with a saved model; one table out."""
     if out.suffix not in TABLE_WRITERS:
         raise SettingsError(f"--out is {out}; give a file name ending in .csv or .parquet")
-    check_file_target(out, force=force)
-    saved = load_model(model, resolve_device(device))
-    extractor = (
-        restore_extractor(saved.backbone, resolve_device(device)) if saved.backbone else None
-    )
-    like = extractor.shape if extractor else shape_of(saved.model.teacher.network.input_shape)
-    found = read_items(items, like=like, max_megapixels=max_megapixels)
-    with noted() as notes:
-        inputs = extractor.features(found.inputs) if extractor else found.inputs
-    answer, nearest = saved.model.answer(inputs), Nearest.of(saved.model.probabilities(inputs))
-    with staged_file(out) as path:
-        write_table(path, found.names, answer, nearest, saved.classes)
+    device = resolve_device(device)
+    with result_file(out, force=force) as write:
+        saved = read_current(model, lambda folder: load_model(folder, device))
+        extractor = restore_extractor(saved.backbone, device) if saved.backbone else None
+        like = extractor.shape if extractor else shape_of(saved.model.teacher.network.input_shape)
+        found = read_items(items, like=like, max_megapixels=max_megapixels)
+        with noted() as notes:
+            inputs = extractor.features(found.inputs) if extractor else found.inputs
+        answer, nearest = saved.model.answer(inputs), Nearest.of(saved.model.probabilities(inputs))
+        write(table_bytes(out.suffix, found.names, answer, nearest, saved.classes))
     return Predicted(answer, notes + tell_skipped(found.skipped, "skipped items have no row"))
 
 

@@ -8,10 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from s2osc.app.result import (
+from s2osc.app.folder import (
     DRAWING,
+    MODEL,
     REPORT,
+    SCORES,
+    SEEDS,
+    SKIPPED,
     SUMMARY,
+    ResultsFolder,
+    results_folder,
+)
+from s2osc.app.result import (
     count_labels,
     judge,
     read_measured,
@@ -23,7 +31,6 @@ from s2osc.app.result import (
     write_tables,
 )
 from s2osc.errors import DataError
-from s2osc.files import check_target, staged_update
 from s2osc.pipeline.audit.decision import DecisionSettings, decide, threshold_for_new
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
@@ -42,8 +49,14 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     that are not named stay as they were decided last.
     """
     change(DecisionSettings(), changes)  # what cannot be used is refused before anything is read
+    with results_folder(out, update=True) as folder:
+        return publish_decision(folder, changes)
+
+
+def publish_decision(folder: ResultsFolder, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Publish the results of a folder with another decision; return its summary."""
+    out = folder.version
     summary = read_summary(out)
-    check_target(out, force=True)
     measured = read_measured(out, summary)
     earlier = Audit.from_json(summary["audit"])
     settings, seed = read_settings(out, summary, changes)
@@ -65,7 +78,9 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     }
     if metrics:
         summary["metrics"] = metrics
-    with staged_update(out) as stage:
+    weights = f"{MODEL}/weights.safetensors"
+    keep = [name for name in (SCORES, SEEDS, DRAWING, SKIPPED, weights) if (out / name).is_file()]
+    with folder.publish(keep=keep) as stage:
         write_tables(stage, measured.names, answer, measured.nearest, measured.classes)
         report = ReportInputs(
             title=summary["title"],
@@ -78,11 +93,13 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
             summary=summary,
             truth=measured.truth,
             seed_scores=squash(evidence.seed_score),
-            folder=str(out),
+            folder=str(folder.out),
         )
         write_report(stage / REPORT, report, seed=seed, drawing=drawing)
         if measured.odds is not None:
             replace_threshold(out, stage, threshold_for_new(evidence, measured.odds, settings))
+        else:
+            (stage / MODEL / "model.json").write_bytes((out / MODEL / "model.json").read_bytes())
         write_summary(stage, summary)
     return summary
 

@@ -10,6 +10,7 @@
 Nothing here needs torch: deciding anew is a matter of a second.
 """
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from s2osc.app.folder import MODEL, SCORES, SEEDS, SUMMARY
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate, matched_accuracy
@@ -32,9 +34,7 @@ from s2osc.pipeline.audit.wording import Caution
 from s2osc.text import csv_cell
 from s2osc.types import UNKNOWN, Answer
 
-SUMMARY, SCORES, SEEDS = "summary.json", "scores.parquet", "seeds.parquet"
-REPORT, DRAWING = "report.html", "report.safetensors"
-MODEL, DESCRIPTION = "model", "model.json"
+DESCRIPTION = "model.json"
 UNNAMED = ("unsure", "unknown")
 """What -2 and -1 are called: read backwards from the names of the known classes."""
 DAMAGED = (OSError, LookupError, TypeError, ValueError, OverflowError, pa.ArrowException)
@@ -143,10 +143,10 @@ def judge(
 # --- tables ----------------------------------------------------------------------------------
 
 
-def write_table(
-    path: Path, names: list[str], answer: Answer, nearest: Nearest, classes: Sequence[str]
-) -> None:
-    """One row per item, as CSV or Parquet by the ending of ``path``."""
+def table_bytes(
+    suffix: str, names: list[str], answer: Answer, nearest: Nearest, classes: Sequence[str]
+) -> bytes:
+    """One row per item, as the content of a .csv or .parquet file."""
     label_names = np.array([*classes, *UNNAMED], object)
     columns: dict[str, Any] = {
         "item": names,
@@ -159,7 +159,9 @@ def write_table(
         "distinctness": answer.distinctness.astype(np.float32),
         "filtered": answer.filtered,
     }
-    TABLE_WRITERS[path.suffix](pa.table(columns), path)
+    table = io.BytesIO()
+    TABLE_WRITERS[suffix](pa.table(columns), table)
+    return table.getvalue()
 
 
 def write_tables(
@@ -167,7 +169,8 @@ def write_tables(
 ) -> None:
     """The answer in both forms."""
     for suffix in TABLE_WRITERS:
-        write_table(folder / f"predictions{suffix}", names, answer, nearest, classes)
+        content = table_bytes(suffix, names, answer, nearest, classes)
+        (folder / f"predictions{suffix}").write_bytes(content)
 
 
 def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
@@ -339,6 +342,6 @@ def replace_threshold(folder: Path, stage: Path, threshold: float | None) -> Non
         description["threshold"] = threshold if is_number else str(threshold)
     except DAMAGED as error:
         raise _damaged(path, error) from error
-    (stage / MODEL).mkdir()
+    (stage / MODEL).mkdir(exist_ok=True)
     text = json.dumps(description, indent=2, ensure_ascii=False)
     (stage / MODEL / DESCRIPTION).write_text(text + "\n", encoding="utf-8")

@@ -20,6 +20,7 @@ from s2osc.app.classify import (
     noted,
 )
 from s2osc.app.extract import AUTO, named_backbone
+from s2osc.app.folder import RESULTS, results_folder
 from s2osc.app.result import judge, write_summary
 from s2osc.app.stream import LEARNERS_OWN, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
@@ -29,7 +30,6 @@ from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
 from s2osc.errors import SettingsError
-from s2osc.files import check_target, staged_folder
 from s2osc.metrics import chaudhry_forgetting
 from s2osc.progress import Stopwatch, track
 from s2osc.seeding import rng
@@ -53,6 +53,7 @@ FIGURES = (
 """Of a window. ``stated_accuracy`` is what the audit says about ``known_accuracy``, from seeds. Of
 items held out, ``old_accuracy`` is about classes of the beginning and ``new_accuracy`` about those
 that came since."""
+FILES = (*RESULTS, "windows.csv", "windows.md")
 COUNTS = ("window", "items", "unknown", "groups", "asked", "answered", "labelled", "labels_so_far")
 
 
@@ -150,61 +151,61 @@ def simulate(
     The truth answers what is asked, and judges every window before it is learnt from. Returns the
     summary.
     """
-    check_target(out, force=force)
-    if self_taught:
-        asking = replace(asking, budget=0)
-    of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
-    plan = make_plan(replace(run, changes=of_method))
-    build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
-    with noted() as notes:
-        if isinstance(source, Path):
-            items, recipe = read_material(source, plan, side, backbone, max_megapixels)
-        else:
-            items, recipe = load_material(source, plan, folder)
-        check_names(items.classes)
-        stream = draw_stream(items, course.protocol(items), run.seed)
-        learner = build_learner(recipe.preset, run.changes, memory)
-        names = [items.classes[number] for number in stream.class_numbers]
-        state = begin_stream(
-            *(stream.known, names[: stream.known.n_classes], learner),
-            seed=run.seed,
-            device=plan.device,
-        )
-        windows, stages = follow(
-            *(stream, names, state, asking), self_taught=self_taught, device=plan.device
-        )
-    record = {
-        "dataset": items.name,
-        "method": "s2osc",
-        "partition": run.seed,
-        **describe_stream(stream, items),
-        "metrics": average(windows),
-        "labels": windows[-1]["labels_so_far"],
-        "seconds_per_window": round(float(np.mean([told["seconds"] for told in windows])), 2),
-        "windows": windows,
-        "stages": stages,
-    }
-    if find_spec("matplotlib") is None:
-        notes.append("figures need Matplotlib: run `pip install 's2osc[bench]'`")
-    summary = {
-        "title": f"Simulated stream: {items.name}",
-        **record,
-        "budget": asking.budget,
-        "queries": asking.strategy,
-        "self_taught": self_taught,
-        "warnings": notes,
-        "preset": recipe.preset,
-        "settings": flatten(learner),
-        "seed": run.seed,
-        "device": plan.device,
-        "versions": versions(),
-    }
-    with staged_folder(out) as stage:
-        write_windows(stage, windows, items.name)
-        if find_spec("matplotlib") is not None:
-            draw_figures(stage, record, self_taught=self_taught)
-        write_summary(stage, summary)
-    return summary
+    with results_folder(out, names=FILES, force=force) as results:
+        if self_taught:
+            asking = replace(asking, budget=0)
+        of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
+        plan = make_plan(replace(run, changes=of_method))
+        build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
+        with noted() as notes:
+            if isinstance(source, Path):
+                items, recipe = read_material(source, plan, side, backbone, max_megapixels)
+            else:
+                items, recipe = load_material(source, plan, folder)
+            check_names(items.classes)
+            stream = draw_stream(items, course.protocol(items), run.seed)
+            learner = build_learner(recipe.preset, run.changes, memory)
+            names = [items.classes[number] for number in stream.class_numbers]
+            state = begin_stream(
+                *(stream.known, names[: stream.known.n_classes], learner),
+                seed=run.seed,
+                device=plan.device,
+            )
+            windows, stages = follow(
+                *(stream, names, state, asking), self_taught=self_taught, device=plan.device
+            )
+        record = {
+            "dataset": items.name,
+            "method": "s2osc",
+            "partition": run.seed,
+            **describe_stream(stream, items),
+            "metrics": average(windows),
+            "labels": windows[-1]["labels_so_far"],
+            "seconds_per_window": round(float(np.mean([told["seconds"] for told in windows])), 2),
+            "windows": windows,
+            "stages": stages,
+        }
+        if find_spec("matplotlib") is None:
+            notes.append("figures need Matplotlib: run `pip install 's2osc[bench]'`")
+        summary = {
+            "title": f"Simulated stream: {items.name}",
+            **record,
+            "budget": asking.budget,
+            "queries": asking.strategy,
+            "self_taught": self_taught,
+            "warnings": notes,
+            "preset": recipe.preset,
+            "settings": flatten(learner),
+            "seed": run.seed,
+            "device": plan.device,
+            "versions": versions(),
+        }
+        with results.publish() as stage:
+            write_windows(stage, windows, items.name)
+            if find_spec("matplotlib") is not None:
+                draw_figures(stage, record, self_taught=self_taught)
+            write_summary(stage, summary)
+        return summary
 
 
 def read_material(

@@ -23,16 +23,16 @@ from s2osc.app.classify import (
     describe_run,
     make_plan,
     noted,
+    published_results,
     shape_of,
-    staged_results,
     tell_skipped,
 )
 from s2osc.app.extract import AUTO, named_backbone, restore_extractor
-from s2osc.app.result import SUMMARY
+from s2osc.app.folder import SUMMARY, results_folder, version_of
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
 from s2osc.errors import DataError, ModelError, OutputError
-from s2osc.files import check_target, guarded, write_whole, writing
+from s2osc.files import guarded, write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.description import BackboneEntry
 from s2osc.progress import Stopwatch
@@ -193,62 +193,66 @@ def window_files(
     with open_store(folder) as store:
         # With the lock held: until then another process may confirm what lies there.
         pointer = read_pointer(folder)
-        check_place(out, folder, pointer, force=force)
-        before = store.read(device)
-        recipe = decide_by(before, decision or {})
-        extractor = None
-        if entry := before.facts.get("backbone"):
-            with guarded(folder, "copy the stream's folder again", ModelError):
-                entry = BackboneEntry.from_json(entry)
-            extractor = restore_extractor(entry, device)
-        shape = extractor.shape if extractor else shape_of(before.item_shape)
-        with clock("read"):
-            items = read_items(pool, like=shape, max_megapixels=max_megapixels)
-        check_items(items)
-        with noted() as said:
-            inputs = items.inputs
-            if extractor:
-                with clock("features"):
-                    inputs = extractor.features(items.inputs)
-            opened = open_window(
-                replace(before, learner=replace(before.learner, method=recipe.method)),
-                *(inputs, items.names, asking),
-                device=device,
+        lost = unconfirmed(out, folder, pointer)
+        with results_folder(out, force=force or lost is not None) as results:
+            check_queries(out, lost, force=force)
+            before = store.read(device)
+            recipe = decide_by(before, decision or {})
+            extractor = None
+            if entry := before.facts.get("backbone"):
+                with guarded(folder, "copy the stream's folder again", ModelError):
+                    entry = BackboneEntry.from_json(entry)
+                extractor = restore_extractor(entry, device)
+            shape = extractor.shape if extractor else shape_of(before.item_shape)
+            with clock("read"):
+                items = read_items(pool, like=shape, max_megapixels=max_megapixels)
+            check_items(items)
+            with noted() as said:
+                inputs = items.inputs
+                if extractor:
+                    with clock("features"):
+                        inputs = extractor.features(items.inputs)
+                opened = open_window(
+                    replace(before, learner=replace(before.learner, method=recipe.method)),
+                    *(inputs, items.names, asking),
+                    device=device,
+                )
+                solution = opened.solution
+                after, learnt = replace(opened.state, learner=before.learner), None
+                if self_taught:
+                    learnt = teach_itself(after, device=device, seconds_of=Stopwatch())
+                    after = learnt.state
+            clock.seconds.update(solution.seconds)
+            mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
+            after = replace(after, history=(*after.history[:-1], after.history[-1] | mark))
+            queries = after if asking.budget or self_taught else close_questions(after)
+            after = after if asking.budget else close_questions(after)
+            outcome = Outcome(
+                *(solution, recipe, before.class_names, items, inputs),
+                *(describe_shape(shape, len(items)), extractor, items.skipped),
             )
-            solution = opened.solution
-            after, learnt = replace(opened.state, learner=before.learner), None
-            if self_taught:
-                learnt = teach_itself(after, device=device, seconds_of=Stopwatch())
-                after = learnt.state
-        clock.seconds.update(solution.seconds)
-        mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
-        after = replace(after, history=(*after.history[:-1], after.history[-1] | mark))
-        queries = after if asking.budget or self_taught else close_questions(after)
-        after = after if asking.budget else close_questions(after)
-        outcome = Outcome(
-            *(solution, recipe, before.class_names, items, inputs),
-            *(describe_shape(shape, len(items)), extractor, items.skipped),
-        )
-        notes = [
-            *tell_closed(before),
-            *said,
-            *tell_skipped(items.skipped, "see skipped.csv"),
-        ]
-        summary = {
-            "title": f"Window {after.n_windows}",
-            "items": {
-                "known": sum(known.n_labels for known in before.classes),
-                "pool": len(items),
-                "skipped": len(items.skipped),
-            },
-            **describe_window(after, outcome, notes, folder, device),
-            "seconds": clock.seconds,
-        }
-        summary["stream"]["after"] = short_mark(pointer)
-        questions = questions_of(after, items.names)
-        with staged_results(out, outcome, summary, clock, questions) as stage:
-            (stage / QUERIES).write_bytes(queries_table(queries))
-            version = store.prepare(after, f"window {after.n_windows}")
+            notes = [
+                *tell_closed(before),
+                *said,
+                *tell_skipped(items.skipped, "see skipped.csv"),
+            ]
+            summary = {
+                "title": f"Window {after.n_windows}",
+                "items": {
+                    "known": sum(known.n_labels for known in before.classes),
+                    "pool": len(items),
+                    "skipped": len(items.skipped),
+                },
+                **describe_window(after, outcome, notes, folder, device),
+                "seconds": clock.seconds,
+            }
+            summary["stream"]["after"] = short_mark(pointer)
+            questions = questions_of(after, items.names)
+            with published_results(
+                results, outcome, summary, clock, questions, plain=[QUERIES]
+            ) as stage:
+                (stage / QUERIES).write_bytes(queries_table(queries))
+                version = store.prepare(after, f"window {after.n_windows}")
         store.confirm(version)
     taught = learnt and describe_answers(opened.state, learnt)
     return Window(summary, taught if taught and taught.has_any else None)
@@ -260,10 +264,8 @@ def check_apart(folder: Path, out: Path) -> None:
         raise OutputError(f"--out is {out}, which is the stream's own folder; give another one")
 
 
-def check_place(out: Path, folder: Path, pointer: Pointer, *, force: bool) -> None:
-    """Refuse to write over results and labels, but for results that were never confirmed."""
-    lost = unconfirmed(out, folder, pointer)
-    check_target(out, force=force or lost is not None)
+def check_queries(out: Path, lost: dict[str, Any] | None, *, force: bool) -> None:
+    """Refuse to write over labels, but for questions that were never confirmed."""
     if force or not (out / QUERIES).exists():
         return
     if lost is None:
@@ -284,7 +286,7 @@ def unconfirmed(out: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | N
     given to any. A copy of the stream has both in common with it, so its folder counts, too.
     """
     try:
-        told = json.loads((out / SUMMARY).read_bytes())["stream"]
+        told = json.loads((version_of(out) / SUMMARY).read_bytes())["stream"]
         is_lost = (
             told["after"] == short_mark(pointer)
             and int(told["version"]) > pointer.last
