@@ -14,11 +14,11 @@ from s2osc.nets.training import Outputs, outputs
 from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.audit.calibration import SeedSettings, hold_back
 from s2osc.pipeline.audit.decision import (
-    Decision,
     DecisionSettings,
     Evidence,
     best_evidence,
     decide,
+    share_of_unknown,
     threshold_for_new,
 )
 from s2osc.pipeline.audit.record import Audit, GroupsAudit, PurityAudit, PurityPoint
@@ -27,6 +27,7 @@ from s2osc.pipeline.filter.distinctness import (
     FilterSettings,
     Partition,
     Ranking,
+    Units,
     affordable_k,
     combine,
     distinctness,
@@ -100,8 +101,53 @@ class Pool(NamedTuple):
     seed_labels: np.ndarray
 
     @property
+    def has_seeds(self) -> bool:
+        return len(self.seed_labels) > 0
+
+    @property
     def is_seed(self) -> np.ndarray:
         return np.arange(len(self.inputs)) >= self.n
+
+    def of_pool(self, values: np.ndarray) -> np.ndarray:
+        """The part of values of pool and seeds that is about the pool."""
+        return values[: self.n]
+
+    def of_seeds(self, values: np.ndarray) -> np.ndarray:
+        return values[self.n :]
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """How distinct pool and seeds are to f, and what the seeds conclude from it."""
+
+    outputs: TeacherOutputs
+    unit: Units
+    w: np.ndarray  # (n + m,) Eq. 2
+    ranking: Ranking
+    evidence: Evidence | None  # that anything is unknown, by the ranking; None: no seeds
+
+
+class Selection(NamedTuple):
+    """D_out and U among pool and seeds, and what the seeds say about them."""
+
+    k: int
+    parts: Partition
+    purity: PurityAudit | None = None  # None: no seeds
+    unknown_probability: np.ndarray | None = None  # (n + m,)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Who of the pool is unknown, by g, or by f where nothing is."""
+
+    labels: np.ndarray  # (n,)
+    unknown_score: np.ndarray  # (n,)
+    confidence: np.ndarray  # (n,)
+    nearest: np.ndarray  # (n,) the best known class
+    embeddings: np.ndarray  # (n, d)
+    evidence: Evidence | None = None  # None: no seeds
+    audit: Audit | None = None
+    odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: no student
 
 
 @dataclass(frozen=True)
@@ -181,164 +227,240 @@ class S2OSCMethod:
         device: str,
     ) -> Solution:
         """Every step after f: ``training`` is what f has learnt, the seeds what it has not."""
+        model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
-            teacher_outputs = teacher.outputs(pooled.inputs)
-            unit = units(teacher_outputs, self.filtering)
-            w = distinctness(teacher_outputs, unit, self.filtering)
-            ranking = self._rank(pooled, teacher_outputs, w, training, seed=seed)
-            p_value = p_value_of(ranking, pooled, teacher_outputs.logits.argmax(1))
-        if self.decision.rule == "seeds" and p_value > self.decision.level:
-            return self._nothing_unknown(
-                teacher, pooled, teacher_outputs, w, ranking, p_value, training, clock, seed=seed
-            )
-        with clock("filter"):
-            k, purity = self._choose_k(ranking, pooled, training)
-            parts = partition_pool(ranking.score, k)
-            told = told_by_seeds(ranking, pooled, seed=seed) if len(pooled.seed_labels) else None
-        with clock("student"):
-            lesson = prepare_lesson(
-                *(teacher, training, pooled.inputs, teacher_outputs.logits, parts, k, self.student),
-                seed=seed,
-                pool_unknown=told,
-            )
-            student = train_student(
-                teacher, lesson, self.student, self.augmentation, seed=seed, device=device
-            )
-        with clock("answer"):
-            seen = student.outputs(pooled.inputs)
-            if student.vote and len(pooled.seed_labels):
-                of_seeds = seen.logits[pooled.n :], teacher_outputs.logits[pooled.n :]
-                student = weigh_vote(student, *of_seeds, pooled.seed_labels)
-            evidence = self._gather(
-                student, seen, teacher_outputs, ranking, pooled, p_value, seed=seed
-            )
-            decision = self._decide(student, seen, teacher_outputs, evidence, seed=seed)
-            named = student.probabilities(seen.logits, teacher_outputs.logits)[:, :-1].argmax(1)
-        with clock("groups"):
-            space, grouping = self._group(
-                teacher, training, pooled, teacher_outputs, decision.labels == UNKNOWN, seed=seed
-            )
-            odds = student.log_odds(seen.logits)
-            threshold = (
-                None if evidence is None else threshold_for_new(evidence, odds, self.decision)
-            )
-            model = OpenSetModel(teacher, student, space, grouping, self.filtering, unit, threshold)
-            groups = model.groups_of(
-                pooled.inputs[: pooled.n], teacher_outputs.embeddings[: pooled.n]
-            )
-        answer = Answer(
-            labels=decision.labels,
-            unknown_score=decision.unknown_score,
-            confidence=decision.confidence,
-            groups=np.where(decision.labels == UNKNOWN, groups, -1),
-            distinctness=w[: pooled.n],
-            filtered=np.isin(np.arange(pooled.n), parts.unknown),
-            nearest=named[: pooled.n],
-        )
+            filtered = self._filter(teacher, training, pooled, seed=seed)
+        if self._is_all_known(filtered):
+            # No student is trained where the pool differs in nothing from the seeds.
+            selection = select_nothing(filtered, pooled)
+            verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
+            model, groups = KnownOnlyModel(teacher), np.full(pooled.n, -1)
+        else:
+            with clock("filter"):
+                selection = self._select(filtered, pooled, training, seed=seed)
+            with clock("student"):
+                student = self._train_student(
+                    teacher, training, pooled, filtered, selection, seed=seed, device=device
+                )
+            with clock("answer"):
+                student_outputs = student.outputs(pooled.inputs)
+                student = self._weigh_vote(student, student_outputs, filtered, pooled)
+                verdict = self._decide(student, student_outputs, filtered, pooled, seed=seed)
+            with clock("groups"):
+                model = self._build_model(
+                    teacher, student, training, pooled, filtered, verdict, seed=seed
+                )
+                groups = model.groups_of(
+                    pooled.of_pool(pooled.inputs), pooled.of_pool(filtered.outputs.embeddings)
+                )
         return Solution(
-            model,
-            answer,
-            Partition(*(part[part < pooled.n] for part in parts)),
-            seen.embeddings[: pooled.n],
-            k,
-            n_steps={
-                "teacher": self.teacher.training.n_steps(len(training)),
-                "student": self.student.training.n_steps(len(parts.undecided)),
-            },
+            model=model,
+            answer=Answer(
+                labels=verdict.labels,
+                unknown_score=verdict.unknown_score,
+                confidence=verdict.confidence,
+                groups=np.where(verdict.labels == UNKNOWN, groups, -1),
+                distinctness=pooled.of_pool(filtered.w),
+                filtered=np.isin(np.arange(pooled.n), selection.parts.unknown),
+                nearest=verdict.nearest,
+            ),
+            partition=Partition(
+                unknown=selection.parts.unknown[selection.parts.unknown < pooled.n],
+                undecided=selection.parts.undecided[selection.parts.undecided < pooled.n],
+            ),
+            embeddings=verdict.embeddings,
+            k=selection.k,
+            n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=None
-            if evidence is None or decision.audit is None
-            else Trust(
-                evidence,
-                replace(decision.audit, purity=purity, groups=audit_groups(grouping)),
-                groups,
-                odds,
+            trust=make_trust(model, verdict, selection, groups),
+        )
+
+    def _filter(self, teacher: Teacher, training: Labelled, pooled: Pool, *, seed: int) -> Filtered:
+        """Rank pool and seeds by how distinct they are, and gather what the seeds say of it."""
+        teacher_outputs = teacher.outputs(pooled.inputs)
+        unit = units(teacher_outputs, self.filtering)
+        w = distinctness(teacher_outputs, unit, self.filtering)
+        if not pooled.has_seeds or self.filtering.by == "paper":
+            ranking = Ranking(w, w[:, None], np.ones(training.n_classes))
+        else:
+            ranking = rank_by_signs(
+                pooled.inputs, teacher_outputs, w, training, pooled.seed_labels, seed=seed
+            )
+        evidence = None
+        if pooled.has_seeds:
+            evidence = make_evidence(
+                ranking.score,
+                softmax(teacher_outputs.logits, axis=1),
+                pooled,
+                weights=ranking.class_weights[pooled.seed_labels],
+                p_value=p_value_of(ranking, pooled, teacher_outputs.logits.argmax(1)),
+            )
+        return Filtered(teacher_outputs, unit, w, ranking, evidence)
+
+    def _is_all_known(self, filtered: Filtered) -> bool:
+        """Whether the seeds find nothing unknown; without seeds nobody can tell."""
+        if self.decision.rule != "seeds" or filtered.evidence is None:
+            return False
+        return filtered.evidence.p_value > self.decision.level
+
+    def _select(
+        self, filtered: Filtered, pooled: Pool, training: Labelled, *, seed: int
+    ) -> Selection:
+        """D_out of K items: as many as asked for, or the most that the seeds find pure."""
+        score, evidence = filtered.ranking.score, filtered.evidence
+        sizes = np.bincount(training.labels)
+        if evidence is None:
+            k = affordable_k(self.filtering, pooled.n, sizes)
+            return Selection(k, partition_pool(score, k))
+        share = share_of_unknown(evidence)
+        purity = purity_of_ranking(evidence, share.estimate)
+        if self.filtering.k is None:
+            k = pure_k(purity, min(PAPER_K, max(1, pooled.n // 4)), self.filtering)
+        else:
+            k = affordable_k(self.filtering, pooled.n, sizes)
+        weights = np.append(np.ones(pooled.n), evidence.seed_weight)
+        return Selection(
+            k=k,
+            parts=partition_pool(score, k),
+            purity=audit_purity(purity, k),
+            unknown_probability=unknown_probability(
+                score, pooled.is_seed, weights, share.low, seed=seed
             ),
         )
 
-    def _rank(
+    def _train_student(
         self,
-        pooled: Pool,
-        teacher_outputs: TeacherOutputs,
-        w: np.ndarray,
+        teacher: Teacher,
         training: Labelled,
-        *,
-        seed: int,
-    ) -> Ranking:
-        if self.filtering.by == "paper" or not len(pooled.seed_labels):
-            return Ranking(w, w[:, None], np.ones(training.n_classes))
-        return rank_by_signs(
-            pooled.inputs, teacher_outputs, w, training, pooled.seed_labels, seed=seed
-        )
-
-    def _choose_k(
-        self, ranking: Ranking, pooled: Pool, training: Labelled
-    ) -> tuple[int, PurityAudit | None]:
-        """K as asked for, or the largest D_out that the seeds find pure; and their figures."""
-        sizes = np.bincount(training.labels)
-        if not len(pooled.seed_labels):
-            return affordable_k(self.filtering, pooled.n, sizes), None
-        scores = split_scores(ranking.score, pooled)
-        weights = ranking.class_weights[pooled.seed_labels]
-        share = statistics.unknown_share(
-            statistics.tails(*scores, weights), pooled.n, statistics.effective_number(weights)
-        )
-        purity = statistics.purity_of_top(*scores, weights, share.estimate)
-        most = min(PAPER_K, max(1, pooled.n // 4))
-        k = (
-            pure_k(purity, most, self.filtering)
-            if self.filtering.k is None
-            else affordable_k(self.filtering, pooled.n, sizes)
-        )
-        return k, audit_purity(purity, k)
-
-    def _gather(
-        self,
-        student: Student,
-        seen: Outputs,
-        teacher_outputs: TeacherOutputs,
-        ranking: Ranking,
         pooled: Pool,
-        p_value: float,
+        filtered: Filtered,
+        selection: Selection,
         *,
         seed: int,
-    ) -> Evidence | None:
-        """What the answer rests on: scores of pool and seeds, and their nearest known classes."""
-        if not len(pooled.seed_labels):
-            return None
-        named = student.probabilities(seen.logits, teacher_outputs.logits)[:, :-1]
-        weights = ranking.class_weights[pooled.seed_labels]
-        if self.decision.rule == "argmax":
-            margin = seen.logits[:, -1] - seen.logits[:, :-1].max(1)
-            return make_evidence(margin, named, pooled, weights, p_value)
-        odds = student.log_odds(seen.logits)
-        signs = np.column_stack([ranking.signs, odds])
-        candidates = [
-            odds,
-            combine(signs, weights, seed=seed),
-            ranks(odds) + ranks(ranking.score),
-        ]
-        return best_evidence(
-            [make_evidence(score, named, pooled, weights, p_value) for score in candidates],
+        device: str,
+    ) -> Student:
+        lesson = prepare_lesson(
+            teacher=teacher,
+            known=training,
+            pool=pooled.inputs,
+            pool_taught=filtered.outputs.logits,
+            parts=selection.parts,
+            k=selection.k,
+            settings=self.student,
+            pool_unknown=selection.unknown_probability,
+            seed=seed,
+        )
+        return train_student(
+            teacher, lesson, self.student, self.augmentation, seed=seed, device=device
+        )
+
+    def _count_steps(self, training: Labelled, selection: Selection) -> dict[str, int]:
+        steps = {"teacher": self.teacher.training.n_steps(len(training))}
+        if selection.k:
+            n_undecided = len(selection.parts.undecided)
+            steps["student"] = self.student.training.n_steps(n_undecided)
+        return steps
+
+    def _weigh_vote(
+        self, student: Student, student_outputs: Outputs, filtered: Filtered, pooled: Pool
+    ) -> Student:
+        """g with the vote that the seeds give it beside f, where both name the known."""
+        if not student.vote or not pooled.has_seeds:
+            return student
+        return weigh_vote(
+            student,
+            logits=pooled.of_seeds(student_outputs.logits),
+            teacher_logits=pooled.of_seeds(filtered.outputs.logits),
+            labels=pooled.seed_labels,
+        )
+
+    def _decide_by_teacher(self, filtered: Filtered, pooled: Pool, *, seed: int) -> Verdict:
+        """f's answer for a pool in which nothing is unknown."""
+        assert filtered.evidence is not None, "only seeds can say that nothing is unknown"
+        return verdict_by_seeds(
+            filtered.evidence,
             self.decision,
+            embeddings=pooled.of_pool(filtered.outputs.embeddings),
+            seed=seed,
         )
 
     def _decide(
         self,
         student: Student,
-        seen: Outputs,
-        teacher_outputs: TeacherOutputs,
-        evidence: Evidence | None,
+        student_outputs: Outputs,
+        filtered: Filtered,
+        pooled: Pool,
         *,
         seed: int,
-    ) -> Decision:
-        if evidence is not None:
-            return decide(evidence, self.decision, seed=seed)
-        p = student.probabilities(seen.logits, teacher_outputs.logits)
-        unknown = student.says_unknown(seen.logits)
-        nearest = p[:, :-1].argmax(1)
-        confidence = np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest])
-        return Decision(np.where(unknown, UNKNOWN, nearest), p[:, -1], confidence, 0.0, None)
+    ) -> Verdict:
+        """Who is unknown: by the seeds or, without them, where g's largest output is C'."""
+        logits = student_outputs.logits
+        p = student.probabilities(logits, filtered.outputs.logits)
+        embeddings = pooled.of_pool(student_outputs.embeddings)
+        odds = student.log_odds(logits)
+        if filtered.evidence is None:
+            unknown, nearest = student.says_unknown(logits), p[:, :-1].argmax(1)
+            return Verdict(
+                labels=np.where(unknown, UNKNOWN, nearest),
+                unknown_score=p[:, -1],
+                confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest]),
+                nearest=nearest,
+                embeddings=embeddings,
+            )
+        by_filter, ranking = filtered.evidence, filtered.ranking
+        if self.decision.rule == "argmax":
+            scores = [logits[:, -1] - logits[:, :-1].max(1)]
+        else:
+            signs = np.column_stack([ranking.signs, odds])
+            scores = [
+                odds,
+                combine(signs, by_filter.seed_weight, seed=seed),
+                ranks(odds) + ranks(ranking.score),
+            ]
+        candidates = [
+            make_evidence(
+                score,
+                p[:, :-1],
+                pooled,
+                weights=by_filter.seed_weight,
+                p_value=by_filter.p_value,
+            )
+            for score in scores
+        ]
+        evidence = candidates[0]
+        if len(candidates) > 1:
+            evidence = best_evidence(candidates, self.decision)
+        return verdict_by_seeds(
+            evidence, self.decision, embeddings=embeddings, odds=odds, seed=seed
+        )
+
+    def _build_model(
+        self,
+        teacher: Teacher,
+        student: Student,
+        training: Labelled,
+        pooled: Pool,
+        filtered: Filtered,
+        verdict: Verdict,
+        *,
+        seed: int,
+    ) -> OpenSetModel:
+        """f, g, the groups of unknown items, and the threshold for new ones."""
+        space, grouping = self._group(
+            teacher, training, pooled, filtered.outputs, verdict.labels == UNKNOWN, seed=seed
+        )
+        threshold = None
+        if verdict.evidence is not None and verdict.odds is not None:
+            threshold = threshold_for_new(verdict.evidence, verdict.odds, self.decision)
+        return OpenSetModel(
+            teacher=teacher,
+            student=student,
+            space=space,
+            grouping=grouping,
+            filtering=self.filtering,
+            unit=filtered.unit,
+            threshold=threshold,
+        )
 
     def _group(
         self,
@@ -351,15 +473,18 @@ class S2OSCMethod:
         seed: int,
     ) -> tuple[GroupingSpace, Grouping]:
         """Group the unknown items by the measure of known ones: seeds, or some f has learnt."""
-        if len(pooled.seed_labels):
+        if pooled.has_seeds:
             labels = pooled.seed_labels
-            known = one_vector(pooled.inputs[pooled.n :]), teacher_outputs.embeddings[pooled.n :]
+            known = (
+                one_vector(pooled.of_seeds(pooled.inputs)),
+                pooled.of_seeds(teacher_outputs.embeddings),
+            )
         else:
             rows = rng(seed, "compared").permutation(len(training))[:N_COMPARED]
             labels = training.labels[rows]
             inputs = training.inputs[rows]
-            seen = outputs(teacher.network, inputs, what="f looks at items")
-            known = one_vector(inputs), seen.embeddings
+            of_known = outputs(teacher.network, inputs, what="f looks at items")
+            known = one_vector(inputs), of_known.embeddings
         rows = np.flatnonzero(is_unknown)
         unknown = one_vector(pooled.inputs[rows]), teacher_outputs.embeddings[rows]
         space = fit_space(known, labels, unknown, seed=seed)
@@ -367,53 +492,14 @@ class S2OSCMethod:
         if unknown[0].ndim > 2:
             pictures = Pictures(unknown[0], space, seed), Pictures(known[0], space, seed)
         grouping = group_unknown(
-            *(space.transform(*unknown), space.transform(*known), labels, self.clusters),
+            unknown=space.transform(*unknown),
+            known=space.transform(*known),
+            labels=labels,
+            settings=self.clusters,
             seed=seed,
             pictures=pictures,
         )
         return space, grouping
-
-    def _nothing_unknown(
-        self,
-        teacher: Teacher,
-        pooled: Pool,
-        teacher_outputs: TeacherOutputs,
-        w: np.ndarray,
-        ranking: Ranking,
-        p_value: float,
-        training: Labelled,
-        clock: Stopwatch,
-        *,
-        seed: int,
-    ) -> Solution:
-        """f's answer: no student is trained where the pool differs in nothing from the seeds."""
-        named, n = softmax(teacher_outputs.logits, axis=1), pooled.n
-        weights = ranking.class_weights[pooled.seed_labels]
-        evidence = make_evidence(ranking.score, named, pooled, weights, p_value)
-        decision = decide(evidence, self.decision, seed=seed)
-        groups = np.full(n, -1)
-        answer = Answer(
-            labels=decision.labels,
-            unknown_score=decision.unknown_score,
-            confidence=decision.confidence,
-            groups=groups,
-            distinctness=w[:n],
-            filtered=np.zeros(n, bool),
-            nearest=evidence.nearest,
-        )
-        purity = statistics.purity_of_top(*split_scores(ranking.score, pooled), weights, 0.0)
-        assert decision.audit is not None, "there are seeds, or nothing could be tested"
-        audit = replace(decision.audit, purity=audit_purity(purity, 0))
-        return Solution(
-            KnownOnlyModel(teacher),
-            answer,
-            Partition(np.empty(0, int), np.arange(n)),
-            teacher_outputs.embeddings[:n],
-            0,
-            n_steps={"teacher": self.teacher.training.n_steps(len(training))},
-            seconds=clock.seconds,
-            trust=Trust(evidence, audit, groups),
-        )
 
 
 def plant_seeds(
@@ -426,56 +512,91 @@ def plant_seeds(
     stays = np.ones(len(known), bool)
     stays[held] = False
     training = Labelled(known.inputs[stays], known.labels[stays])
-    return training, with_seeds(pool, Labelled(known.inputs[held], known.labels[held]))
+    return training, join_seeds(pool, Labelled(known.inputs[held], known.labels[held]))
 
 
-def with_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
+def join_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
     """A pool with seeds after it, unlabelled."""
     return Pool(np.concatenate([pool, seeds.inputs]), len(pool), seeds.labels)
 
 
-def split_scores(scores: np.ndarray, pooled: Pool) -> tuple[np.ndarray, np.ndarray]:
-    return scores[: pooled.n], scores[pooled.n :]
-
-
-def p_value_of(ranking: Ranking, pooled: Pool, named: np.ndarray) -> float:
-    """The p-value of "nothing is unknown"; 0 without seeds, for then nobody can tell.
-
-    ``named`` is the known class that f gives each item of pool and seeds.
-    """
-    if not len(pooled.seed_labels):
-        return 0.0
-    scores = split_scores(ranking.score, pooled)
+def p_value_of(ranking: Ranking, pooled: Pool, nearest: np.ndarray) -> float:
+    """The p-value of "nothing is unknown"; ``nearest`` is the known class f gives each item."""
+    scores = {"pool": pooled.of_pool(ranking.score), "seeds": pooled.of_seeds(ranking.score)}
     if np.ptp(ranking.class_weights) == 0:
-        return statistics.anything_unknown(*scores)
-    return statistics.anything_unknown_by_class(*scores, *split_scores(named, pooled))
-
-
-def told_by_seeds(ranking: Ranking, pooled: Pool, *, seed: int) -> np.ndarray:
-    """P(unknown) of every item of pool and seeds, from the ranking of the filter."""
-    weights = ranking.class_weights[pooled.seed_labels]
-    curve = statistics.tails(*split_scores(ranking.score, pooled), weights)
-    share = statistics.unknown_share(curve, pooled.n, statistics.effective_number(weights))
-    everyone = np.append(np.ones(pooled.n), weights)
-    return unknown_probability(ranking.score, pooled.is_seed, everyone, share.low, seed=seed)
+        return statistics.anything_unknown(**scores)
+    return statistics.anything_unknown_by_class(
+        **scores, pool_named=pooled.of_pool(nearest), seed_named=pooled.of_seeds(nearest)
+    )
 
 
 def make_evidence(
-    score: np.ndarray, named: np.ndarray, pooled: Pool, weights: np.ndarray, p_value: float
+    score: np.ndarray, known: np.ndarray, pooled: Pool, *, weights: np.ndarray, p_value: float
 ) -> Evidence:
-    """Scores and probabilities of the known classes, taken apart into pool and seeds."""
-    nearest, n = named.argmax(1), pooled.n
-    total = np.maximum(named.sum(1), 1e-12)
+    """Scores and probabilities of the known classes, (n + m, C), as evidence."""
+    nearest = known.argmax(1)
+    confidence = known.max(1) / np.maximum(known.sum(1), 1e-12)
     return Evidence(
-        score=score[:n],
-        nearest=nearest[:n],
-        nearest_confidence=(named.max(1) / total)[:n],
-        seed_score=score[n:],
+        score=pooled.of_pool(score),
+        nearest=pooled.of_pool(nearest),
+        nearest_confidence=pooled.of_pool(confidence),
+        seed_score=pooled.of_seeds(score),
         seed_label=pooled.seed_labels,
-        seed_nearest=nearest[n:],
+        seed_nearest=pooled.of_seeds(nearest),
         seed_weight=weights,
         p_value=p_value,
     )
+
+
+def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:
+    """The estimated purity of the most distinct items, where a share of the pool is unknown."""
+    return statistics.purity_of_top(
+        pool=evidence.score, seeds=evidence.seed_score, weights=evidence.seed_weight, share=share
+    )
+
+
+def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
+    """No D_out, for a pool in which nothing is unknown."""
+    assert filtered.evidence is not None, "only seeds can say that nothing is unknown"
+    purity = purity_of_ranking(filtered.evidence, 0.0)
+    parts = Partition(unknown=np.empty(0, int), undecided=np.arange(pooled.n))
+    return Selection(0, parts, purity=audit_purity(purity, 0))
+
+
+def verdict_by_seeds(
+    evidence: Evidence,
+    settings: DecisionSettings,
+    *,
+    embeddings: np.ndarray,
+    odds: np.ndarray | None = None,
+    seed: int,
+) -> Verdict:
+    """The decision that the seeds take, with their audit of it."""
+    decision = decide(evidence, settings, seed=seed)
+    return Verdict(
+        labels=decision.labels,
+        unknown_score=decision.unknown_score,
+        confidence=decision.confidence,
+        nearest=evidence.nearest,
+        embeddings=embeddings,
+        evidence=evidence,
+        audit=decision.audit,
+        odds=odds,
+    )
+
+
+def make_trust(
+    model: OpenSetModel | KnownOnlyModel,
+    verdict: Verdict,
+    selection: Selection,
+    groups: np.ndarray,
+) -> Trust | None:
+    """The audit, completed by the purity of D_out and the groups; None without seeds."""
+    if verdict.evidence is None or verdict.audit is None:
+        return None
+    found = audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None
+    audit = replace(verdict.audit, purity=selection.purity, groups=found)
+    return Trust(evidence=verdict.evidence, audit=audit, groups=groups, odds=verdict.odds)
 
 
 def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:

@@ -6,7 +6,7 @@ import numpy as np
 
 from s2osc.nets.training import outputs
 from s2osc.pipeline.audit.calibration import hold_back
-from s2osc.pipeline.method import S2OSCMethod, Solution, with_seeds
+from s2osc.pipeline.method import S2OSCMethod, Solution, join_seeds
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.teacher import Teacher, train_teacher
 from s2osc.progress import Stopwatch
@@ -62,9 +62,9 @@ class IncrementalS2OSC:
     ) -> Solution:
         """The answer for a window: a g of its own is trained, f stays as it is."""
         exemplars = even_out(knowledge.memory.exemplars, FEWEST_EXEMPLARS)
-        pooled = with_seeds(window, even_out(knowledge.memory.seeds, FEWEST_SEEDS))
+        pooled = join_seeds(window, even_out(knowledge.memory.seeds, FEWEST_SEEDS))
         return self.method.solve(
-            *(knowledge.teacher, exemplars, pooled, Stopwatch()), seed=seed, device=device
+            knowledge.teacher, exemplars, pooled, Stopwatch(), seed=seed, device=device
         )
 
     def learn(

@@ -79,7 +79,7 @@ class Decision(NamedTuple):
     unknown_score: np.ndarray  # (n,) from 0 to 1
     confidence: np.ndarray  # (n,)
     threshold: float  # unknown above it
-    audit: Audit | None  # None: no seeds
+    audit: Audit
 
 
 def share_of_unknown(evidence: Evidence) -> Estimate:
