@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import (
 from s2osc import S2OSC, UNKNOWN
 from s2osc.errors import DataError, ModelError, SettingsError
 from s2osc.pipeline.audit import decision
+from s2osc.pipeline.description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
 
 SMALL = {
@@ -361,7 +362,16 @@ def test_a_model_of_the_command_line_is_loaded_with_its_classes_as_text(fitted, 
 
 
 def test_a_model_with_a_backbone_is_refused_in_one_line(fitted, tmp_path):
-    backbone = {"name": "efficientnet", "side": 96, "version": "1", "n_views": 1}
+    backbone = BackboneEntry(
+        name="efficientnet",
+        version="1",
+        side=96,
+        n_views=1,
+        flip=True,
+        height=64,
+        width=64,
+        channels=3,
+    )
     save_model(tmp_path / "model", fitted.model_, ("a", "b", "c"), backbone)
     with pytest.raises(ModelError, match="saved with the backbone efficientnet, and S2OSC takes"):
         S2OSC.load(tmp_path / "model")

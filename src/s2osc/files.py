@@ -31,7 +31,7 @@ LARGEST_NUMBER = 2**63
 # --- writing ---------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file that is there with all of its content, also after a power cut, or not at all.
 
     The bytes gather beside ``path`` under the name ``part_of`` gives; what a killed process leaves

@@ -1,5 +1,6 @@
 """Features: what the views of an image are, and that no image is computed twice."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -313,7 +314,7 @@ def test_runs_at_the_same_time_share_a_cache(backbone, network, small_shards, tm
     whole = compute_features(photos, backbone, folder=tmp_path)
     assert network.n_images == 0
     np.testing.assert_allclose(runs[2], whole, rtol=2e-3, atol=1e-3)
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list(tmp_path.rglob("*part"))
 
 
 # --- a cache that cannot be used -------------------------------------------------------------
@@ -378,14 +379,13 @@ def test_a_cache_that_cannot_be_written_is_said_once_and_done_without(
 
 
 def test_a_full_disk_leaves_no_half_written_file(backbone, tmp_path, monkeypatch):
-    def fill_up(path, data):
-        path.touch()
+    def fill_up(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", fill_up)
+    monkeypatch.setattr(os, "fsync", fill_up)
     with pytest.warns(S2OSCWarning, match="No space left on device"):
         compute_features(make_photos(), backbone, folder=tmp_path)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
 
 
 # --- where it lies ---------------------------------------------------------------------------

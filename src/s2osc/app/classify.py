@@ -48,8 +48,8 @@ from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
     MAX_MEGAPIXELS,
     Items,
-    Opened,
-    OpenedKnown,
+    OpenKnown,
+    OpenSources,
     Skipped,
     encode_labels,
     open_known_and_pool,
@@ -142,7 +142,7 @@ def classify_files(
 
 
 def choose_representation(
-    opened: Opened | OpenedKnown,
+    opened: OpenSources | OpenKnown,
     plan: Plan,
     named: Backbone | None,
     *,
@@ -179,7 +179,7 @@ def usual_backbone(shape: InputShape, device: str) -> Backbone | None:
 
 
 def choose_extractor(
-    backbone: Backbone, opened: Opened | OpenedKnown, side: int | None, plan: Plan
+    backbone: Backbone, opened: OpenSources | OpenKnown, side: int | None, plan: Plan
 ) -> FeatureExtractor:
     """The backbone for the images of a run, which it sees larger than small networks would."""
     shape = opened.shape(side, largest=largest_side(backbone))

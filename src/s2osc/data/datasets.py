@@ -8,20 +8,20 @@ other name is loaded the same way.
 
 import difflib
 import importlib.util
-import os
+import io
 import re
-import zipfile
-import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from s2osc.data.arrays import load_arrays
 from s2osc.data.download import RemoteFile, check_file, download_file
 from s2osc.data.formats import Arrays, read_cifar, read_cinic, read_digits_csv, read_idx, read_svhn
-from s2osc.errors import DataError, OutputError
+from s2osc.errors import DataError
+from s2osc.files import cache_folder, write_whole, writing
+from s2osc.text import clean_name
 from s2osc.types import IMAGE_NDIMS, check_inputs
 
 NPZ_FORM = (
@@ -310,11 +310,7 @@ def data_folder(folder: Path | str | None = None) -> Path:
     >>> data_folder("somewhere").name
     'somewhere'
     """
-    if chosen := folder or os.environ.get("S2OSC_DATA"):
-        return Path(chosen).expanduser()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG rules say to ignore a relative path, and an empty one is relative.
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "s2osc"
+    return Path(folder).expanduser() if folder else cache_folder("S2OSC_DATA")
 
 
 def load_dataset(name: str, folder: Path | str | None = None) -> Dataset:
@@ -446,35 +442,15 @@ def _join(first: Arrays, second: Arrays) -> Arrays:
 
 
 def _save_npz(path: Path, parts: Parts, classes: tuple[str, ...]) -> None:
-    """Write the file in one move: nobody ever sees, or keeps, half of it."""
     images, labels = _join(*parts)
-    n_train = len(parts[0][1])
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("wb") as file:
-            np.savez(file, x=images, y=labels, classes=np.array(classes), n_train=n_train)
-        unfinished.replace(path)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path} ({error.strerror or error}); "
-            "free some space or choose another folder with S2OSC_DATA"
-        ) from error
-    finally:
-        with suppress(OSError):  # it is gone after the move
-            unfinished.unlink()
+    content = io.BytesIO()
+    np.savez(content, x=images, y=labels, classes=np.array(classes), n_train=len(parts[0][1]))
+    with writing(path, "free some space or choose another folder with S2OSC_DATA"):
+        write_whole(path, content.getbuffer())
 
 
 def _load_npz(name: str, path: Path) -> Dataset:
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{path} is no .npz file, or a damaged one; remove it, or give {NPZ_FORM}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            held = {key: file[key] for key in file.files if key in NPZ_KEYS}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(
-            f"{path} cannot be read ({error}); remove it, or give {NPZ_FORM}"
-        ) from error
+    held = load_arrays(path, NPZ_KEYS, f"remove it, or give {NPZ_FORM}")
     missing = [key for key in NPZ_KEYS[:3] if key not in held]
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}; give {NPZ_FORM}")
@@ -484,7 +460,7 @@ def _load_npz(name: str, path: Path) -> Dataset:
         name,
         inputs=held["x"],
         labels=held["y"].astype(np.int64),
-        classes=tuple(held["classes"].astype(str).tolist()),
+        classes=tuple(clean_name(str(cell)) for cell in held["classes"].tolist()),
         n_train=int(held["n_train"].item()),
         flip=_keeps_meaning_flipped(name),
     )

@@ -8,10 +8,9 @@ import gzip
 import io
 import math
 import tarfile
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -19,6 +18,7 @@ from PIL import Image
 from scipy.io import loadmat
 
 from s2osc.errors import DataError
+from s2osc.files import guarded
 from s2osc.progress import track
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -94,11 +94,8 @@ def read_svhn(path: Path) -> Arrays:
 
     Give it only files whose checksum is right: scipy can crash on others.
     """
-    try:
+    with _reading(path):
         content = loadmat(path, variable_names=("X", "y"))
-    except Exception as error:
-        # scipy promises no kind of error for a damaged file: IndexError and TypeError occur too.
-        raise damaged(path, f"cannot be read as a MATLAB file ({_reason(error)})") from error
     images, labels = content.get("X"), content.get("y")
     if images is None or labels is None:
         raise damaged(path, "lacks the arrays X and y")
@@ -167,17 +164,6 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return file.read()
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn what gzip, tar, PNG and text readers raise on a damaged file into one error."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, SyntaxError, zlib.error, tarfile.TarError) as error:
-        raise damaged(path, f"cannot be read ({_reason(error)})") from error
-
-
-def _reason(error: Exception) -> str:
-    """An error's message as part of one line."""
-    return " ".join(str(error).split()) or type(error).__name__
+def _reading(path: Path) -> AbstractContextManager[None]:
+    """Turn what gzip, tar, PNG, MATLAB and text readers raise on a damaged file into one error."""
+    return guarded(path, "remove it and fetch the official file again")

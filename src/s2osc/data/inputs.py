@@ -92,7 +92,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenSources:
     """Labelled items and a pool whose sizes are known, before any pixel is read."""
 
     known: Source
@@ -108,13 +108,13 @@ class Opened:
 
     def read(self, shape: InputShape) -> tuple[Items, Items]:
         """All items in that shape."""
-        known = OpenedKnown(self.known, self.headers, self.n_of_class).read(shape)
+        known = OpenKnown(self.known, self.headers, self.n_of_class).read(shape)
         return known, _load(self.pool, shape)
 
 
 @dataclass(frozen=True)
-class OpenedKnown:
-    """Labelled items alone, as ``Opened``."""
+class OpenKnown:
+    """Labelled items alone, as ``OpenSources``."""
 
     known: Source
     headers: list[Header]
@@ -140,7 +140,7 @@ def read_known_and_pool(
 
 def open_known_and_pool(
     known: Path, pool: Path, *, max_megapixels: float = MAX_MEGAPIXELS
-) -> Opened:
+) -> OpenSources:
     """Find labelled items and a pool, and measure them where they are images."""
     known_source, pool_source = _open_known(Path(known)), _open(Path(pool))
     if known_source.kind != pool_source.kind:
@@ -150,20 +150,20 @@ def open_known_and_pool(
         )
     classes = Counter(known_source.labels)
     if known_source.kind == "vectors":
-        return Opened(known_source, pool_source, [], classes)
+        return OpenSources(known_source, pool_source, [], classes)
     known_source, known_headers = _measure(known_source, max_megapixels)
     pool_source, pool_headers = _measure(pool_source, max_megapixels)
-    return Opened(known_source, pool_source, known_headers + pool_headers, classes)
+    return OpenSources(known_source, pool_source, known_headers + pool_headers, classes)
 
 
-def open_known(known: Path, *, max_megapixels: float = MAX_MEGAPIXELS) -> OpenedKnown:
+def open_known(known: Path, *, max_megapixels: float = MAX_MEGAPIXELS) -> OpenKnown:
     """Find labelled items, and measure them where they are images."""
     source = _open_known(Path(known))
     classes = Counter(source.labels)
     if source.kind == "vectors":
-        return OpenedKnown(source, [], classes)
+        return OpenKnown(source, [], classes)
     source, headers = _measure(source, max_megapixels)
-    return OpenedKnown(source, headers, classes)
+    return OpenKnown(source, headers, classes)
 
 
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:

@@ -1,4 +1,4 @@
-"""Pretrained networks that turn pictures into features, each with its own way of seeing them."""
+"""Pretrained networks that turn images into features, each with its own preparation of them."""
 
 import hashlib
 import importlib
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
+from s2osc.files import reason
 from s2osc.nets.efficientnet import load_efficientnet_lite0
 from s2osc.nets.networks import as_tensor
 
@@ -123,19 +124,19 @@ def _from_transformers(name: str, device: str, side: int | None) -> Backbone:
     # Only safetensors: files of the older kind can hold code.
     model = _fetch(name, lambda: transformers.AutoModel.from_pretrained(name, use_safetensors=True))
     processor = _fetch(name, lambda: transformers.AutoImageProcessor.from_pretrained(name))
-    network = getattr(model, "vision_model", model)  # the half of CLIP that sees
+    network = getattr(model, "vision_model", model)  # the image half of CLIP
 
     def pooled(batch: Tensor) -> Tensor:
         output = network(pixel_values=batch)
         features = getattr(output, "pooler_output", None)
         return (output.last_hidden_state[:, 0] if features is None else features).flatten(1)
 
-    side = side or _side_seen(processor)
+    side = side or _input_side(processor)
     statistics = _in_bytes(processor.image_mean), _in_bytes(processor.image_std)
     return _assemble(name, network, digest_weights(network), pooled, side, statistics, device)
 
 
-def _side_seen(processor: Any) -> int:
+def _input_side(processor: Any) -> int:
     """Pixels of the square that a processor cuts out or, where it cuts nothing, resizes to."""
     for size in (getattr(processor, "crop_size", None), processor.size):
         for key in ("height", "shortest_edge"):
@@ -155,7 +156,7 @@ def _assemble(
     statistics: tuple[tuple[float, ...], tuple[float, ...]],
     device: str,
 ) -> Backbone:
-    """Put the network in its place and see, with one black picture, what comes out."""
+    """Put the network on its device, and find its number of features with one black image."""
     module.eval().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     try:
         with torch.inference_mode():
@@ -163,7 +164,7 @@ def _assemble(
     except (AssertionError, RuntimeError, ValueError) as error:
         raise SettingsError(
             f"the backbone {name} does not take images of {side} x {side} pixels "
-            f"({_first_line(error)}); leave the side to the backbone"
+            f"({reason(error)}); leave the side to the backbone"
         ) from error
     if len(shape) != 2:
         raise SettingsError(
@@ -197,13 +198,9 @@ def _fetch(name: str, load: Callable[[], Any]) -> Any:
         return load()
     except Exception as error:  # the libraries raise errors of many kinds
         raise SettingsError(
-            f"the backbone {name!r} cannot be loaded ({_first_line(error)}); "
+            f"the backbone {name!r} cannot be loaded ({reason(error)}); "
             "check the name, the connection and what is installed, or give --backbone scratch"
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _in_bytes(values: Any) -> tuple[float, ...]:

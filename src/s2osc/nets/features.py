@@ -8,20 +8,19 @@ damaged file from a sound one.
 
 import hashlib
 import json
-import os
 import re
 import warnings
 from pathlib import Path
 from typing import NamedTuple, Protocol
-from uuid import uuid4
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 from torch import Tensor
 
-from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.errors import OutputError, S2OSCWarning, SettingsError
+from s2osc.files import cache_folder, check_regular, lock, reason, write_whole
 from s2osc.nets.backbones import Backbone, resize
 from s2osc.nets.networks import as_tensor
 from s2osc.progress import track
@@ -32,7 +31,8 @@ READ_AT_ONCE = 64  # images
 # A batch that leaves the processor's cache takes longer per image; on a GPU it is the other way.
 CPU_BATCH_PIXELS, GPU_BATCH_PIXELS = 32 * 96**2, 512 * 96**2
 KEY_BYTES = 16
-SUFFIX = ".safetensors"
+SUFFIX, LOCK = ".safetensors", ".lock"
+LONGEST_WAIT = 60  # seconds, for another run that writes a shard
 MIN_AREA = 0.6  # of the picture, in a view
 MAX_JITTER = 0.2  # of brightness, contrast and saturation, either way
 N_DRAWS = 7  # random numbers per view
@@ -70,7 +70,7 @@ def compute_features(
     """
     if n_views < 0:
         raise SettingsError(f"the number of views is {n_views}; give a whole number from 0")
-    wanted = _look_through(images)
+    wanted = _digest_images(images)
     features = np.empty((len(images), 1 + n_views, backbone.n_features), np.float32)
     shards = (folder or default_folder()) / _subfolder(backbone, n_views, flip)
     is_done = _read_cached(shards, wanted, features)
@@ -93,11 +93,7 @@ def compute_features(
 
 def default_folder() -> Path:
     """``$S2OSC_CACHE``, else ``s2osc/features`` in the user's cache."""
-    if chosen := os.environ.get("S2OSC_CACHE"):
-        return Path(chosen).expanduser()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG rules say to ignore a relative path, and an empty one is relative.
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "s2osc" / "features"
+    return cache_folder("S2OSC_CACHE", "features")
 
 
 # --- images and their keys -------------------------------------------------------------------
@@ -114,12 +110,12 @@ def image_key(image: np.ndarray) -> bytes:
     return digest.digest()
 
 
-def _look_through(images: Images) -> Wanted:
+def _digest_images(images: Images) -> Wanted:
     """Read every image once, a few at a time."""
     starts = range(0, len(images), READ_AT_ONCE)
     digests = [
         image_key(image)
-        for start in (track(starts, "looking through images") if starts else ())
+        for start in (track(starts, "digests of images") if starts else ())
         for image in images[start : start + READ_AT_ONCE]
     ]
     rows: dict[bytes, int] = {}
@@ -237,15 +233,16 @@ def _rounded(features: np.ndarray) -> np.ndarray:
 
 
 def _read_cached(folder: Path, wanted: Wanted, features: np.ndarray) -> np.ndarray:
-    """Fill in the features that lie in ``folder``; tell which rows of ``wanted`` have theirs."""
+    """Fill in the features that lie in ``folder``; return which rows of ``wanted`` have theirs."""
     rows = {wanted.keys[row].tobytes(): int(row) for row in np.unique(wanted.first)}
     is_done = np.zeros(len(wanted.keys), dtype=bool)
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
+            check_regular(path)
             found = _read_shard(path, rows, features.shape[1:])
-        except (OSError, SafetensorError, ValueError) as error:
+        except Exception as error:  # any: a file in the cache may be anybody's
             _warn(
-                f"{path} is damaged or holds something else ({error}); "
+                f"{path} is damaged or holds something else ({reason(error)}); "
                 "features are computed again where they were in it: delete it"
             )
             continue
@@ -271,6 +268,8 @@ def _read_shard(
         raise ValueError(f"features are {features.dtype} {features.shape}")
     if path.name != _shard_name(keys, features):
         raise ValueError("its name is not the digest of what it holds")
+    if not np.isfinite(features).all():
+        raise ValueError("it holds values that are not finite")
     return [(rows.pop(key), features[place]) for place, key in held]
 
 
@@ -279,15 +278,13 @@ def _write_shard(folder: Path, keys: np.ndarray, features: np.ndarray) -> bool:
     halves = features.astype(np.float16)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{uuid4().hex}.tmp"
-        try:
-            unfinished.write_bytes(save({"keys": keys, "features": halves}))
-            unfinished.replace(folder / _shard_name(keys, halves))
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
+        # Runs that share a cache may write the same shard at the same time.
+        with lock(folder / LOCK, f"{folder} is busy", seconds=LONGEST_WAIT):
+            content = save({"keys": keys, "features": halves})
+            write_whole(folder / _shard_name(keys, halves), content)
+    except (OSError, OutputError) as error:
         _warn(
-            f"features cannot be kept in {folder} ({error.strerror or error}), so the next run "
+            f"features cannot be kept in {folder} ({reason(error)}), so the next run "
             "computes them again; set S2OSC_CACHE to a folder with room where you may write"
         )
         return False
