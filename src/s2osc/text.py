@@ -126,7 +126,7 @@ def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
     for name in ids:
         alike = by_number.get(_number(name), [])
         if name in matched:
-            # 012 is gone where 12 is also wanted: its row may be one of those that say 12.
+            # 012 is gone where 12 is also wanted: its row may be one of those with 12.
             alike = [name, *alike] if alike else []
         elif not alike:
             alike = _rounded_alike(name, changed)

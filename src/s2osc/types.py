@@ -26,7 +26,7 @@ row of ten million columns still has a finite sum."""
 
 
 def check_inputs(inputs: np.ndarray, what: str) -> np.ndarray:
-    """Return ``inputs`` as images or vectors the networks take, or say what is wrong with them.
+    """Return ``inputs`` as images or vectors the networks take, or raise one line on what is wrong.
 
     >>> check_inputs(np.zeros((2, 3)), "the pool").dtype
     dtype('float32')
@@ -108,14 +108,14 @@ class Split:
     truth_classes: np.ndarray  # (n,) int: the class of the data set, also where it is unknown
     known_classes: tuple[int, ...]  # the data set's number of each known class
     unknown_classes: tuple[int, ...]
-    held_out: np.ndarray  # (m, ...) items that no method sees before it is judged by them
+    held_out: np.ndarray  # (m, ...) items that no method gets before it is judged by them
     held_out_truth: np.ndarray  # (m,)
     held_out_classes: np.ndarray  # (m,)
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a recogniser says about n inputs.
+    """The answer of a recogniser for n inputs.
 
     ``labels`` holds a known class or ``UNKNOWN``. ``unknown_score`` rises with the belief that the
     input is unknown, whatever the sign of the method's own score.
@@ -146,9 +146,9 @@ class Answer(Predictions):
 
 
 class Recogniser(Protocol):
-    """A fitted method. It only predicts, and shows what it sees.
+    """A fitted method. It only predicts, and gives the features it uses.
 
-    ``features`` is (n, d): the space in which the method tells items apart. Unknown items are
+    ``features`` is (n, d): the space in which the method separates items. Unknown items are
     grouped in it, and pictures of it are drawn.
     """
 

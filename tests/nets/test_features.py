@@ -371,7 +371,7 @@ def test_a_cache_that_cannot_be_written_is_said_once_and_done_without(
     photos = make_photos(20)
     sound = compute_features(photos, backbone, folder=tmp_path / "sound")
     (tmp_path / "file").write_text("in the way")
-    with pytest.warns(S2OSCWarning, match="cannot be kept in .*S2OSC_CACHE") as caught:
+    with pytest.warns(S2OSCWarning, match="cannot be cached in .*S2OSC_CACHE") as caught:
         features = compute_features(photos, backbone, folder=tmp_path / "file")
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -47,7 +47,7 @@ def check_memory(n_bytes: int) -> None:
     """Refuse what would not fit into this machine's memory, before any of it is taken."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # where nothing tells how much there is
+    except (AttributeError, OSError, ValueError):  # where the system does not report it
         return
     if n_bytes > memory:
         raise ValueError(f"it announces {n_bytes:,} bytes, and this machine has {memory:,}")

@@ -32,7 +32,7 @@ CINIC_PARTS = ("train", "valid", "test")
 
 
 def damaged(path: Path, found: str) -> DataError:
-    """The error for a file that is not what its name says."""
+    """The error for a file that is not what its name promises."""
     return DataError(f"{path} {found}; remove it and fetch the official file again")
 
 

@@ -58,7 +58,7 @@ class InputShape:
 
 
 class Header(NamedTuple):
-    """What an image says about itself before its pixels are read."""
+    """Size and colour of an image, read before its pixels."""
 
     width: int
     height: int
@@ -234,10 +234,10 @@ def _read_header(path: Path) -> Header | str:
 
 
 def _lies_on_its_side(image: Image.Image) -> bool:
-    # TIFF headers are turned already; a PNG would decode its pixels in search of a late tag.
+    # TIFF headers are rotated already; a PNG would decode its pixels in search of a late tag.
     if image.format == "TIFF" or "exif" not in image.info:
         return False
-    with suppress(Exception):  # a damaged tag says nothing about the pixels
+    with suppress(Exception):  # the pixels may be sound beside a damaged tag
         return image.getexif().get(ExifTags.Base.Orientation, 1) >= 5
     return False
 
@@ -251,13 +251,13 @@ def _reason(error: Exception) -> str:
 def _read_image(image: Path | np.ndarray, shape: InputShape) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return fit_image(Image.fromarray(image), shape)
-    # Given a name, Pillow maps uncompressed files into memory, and misreads a TIFF that is turned.
+    # Given a name, Pillow maps uncompressed files into memory, and misreads a rotated TIFF.
     with image.open("rb") as file, Image.open(file, formats=FORMATS) as opened:
         # A JPEG decodes at 1/2, 1/4 or 1/8 of its size where twice what is wanted is left.
         wanted = 2 * max(shape.width, shape.height)
         opened.draft(None, (wanted, wanted))
         opened.load()
-        with suppress(Exception):  # a damaged tag says nothing about the pixels
+        with suppress(Exception):  # the pixels may be sound beside a damaged tag
             ImageOps.exif_transpose(opened, in_place=True)
         return fit_image(opened, shape)
 

@@ -1,4 +1,4 @@
-"""Data sets -> what a method sees and what it is judged by: the paper's protocols."""
+"""Data sets -> what a method gets and what it is judged by: the paper's protocols."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Protocol:
     sizes: tuple[int, int, int] | None = None  # training, pool of a known class; unknown in all
     unknown_shares: tuple[float, ...] = ()  # of the pool, one per partition, over and over
     shifted: bool = False  # one known class is absent from the pool, one five times as frequent
-    held_out: int = 0  # of each class, a tenth of it at most, that no method sees in training
+    held_out: int = 0  # of each class, a tenth of it at most, that no method gets in training
     shrink: bool = False  # classes with fewer items than ``sizes`` ask for are split in proportion
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
 def set_apart(
     dataset: Dataset, c: int, protocol: Protocol, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of one class in random order: those to use, and those nobody sees."""
+    """The rows of one class in random order: those to use, and those to hold out."""
     rows = random.permutation(np.flatnonzero(dataset.labels == c))
     n = len(rows) - min(protocol.held_out, len(rows) // 10)
     return rows[:n], rows[n:]

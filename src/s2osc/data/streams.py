@@ -28,7 +28,7 @@ class StreamProtocol:
     training_share: float = 0.5  # of the items of a class known at the beginning
     n_items: int | None = None  # of each class, in all; None: all there are
     sizes: tuple[int, int] | None = None  # training; of each class in a window, new or not
-    held_out: int = 0  # of each class, a tenth of it at most, that no learner sees
+    held_out: int = 0  # of each class, a tenth of it at most, that no learner gets
 
     def __post_init__(self) -> None:
         require_choice("the arrival", self.arrival, ("one", "parts"))
@@ -61,8 +61,8 @@ class StreamProtocol:
         """
         if self.arrival == "one":
             n_windows = self.n_windows or self.every * (len(new) - 1) + 1
-            turns = [list(new[t // self.every :][:1]) for t in range(n_windows)]
-            return [turn if t % self.every == 0 else [] for t, turn in enumerate(turns)]
+            arriving = [list(new[t // self.every :][:1]) for t in range(n_windows)]
+            return [classes if t % self.every == 0 else [] for t, classes in enumerate(arriving)]
         random = rng(seed, "arrivals")
         most = min(MOST_WINDOWS, len(new), self.n_windows or len(new))
         n_parts = int(random.integers(1, most + 1))
@@ -96,7 +96,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """What a learner sees in turn, and the truth it is judged by.
+    """The windows a learner gets one after another, and the truth it is judged by.
 
     Classes are numbered in the order in which they appear: first those known at the beginning.
     """
@@ -105,7 +105,7 @@ class Stream:
     windows: tuple[Window, ...]
     emerges: np.ndarray  # (C,) the window in which each class emerges, from 1; 0: the beginning
     class_numbers: tuple[int, ...]  # (C,) in the data set
-    test: Window  # items of every class that no learner sees
+    test: Window  # items of every class that no learner gets
 
     @property
     def n_classes(self) -> int:

@@ -1,4 +1,4 @@
-"""Features of images from a pretrained backbone, computed once per image and kept on disk.
+"""Features of images from a pretrained backbone, computed once per image and cached on disk.
 
 The cache is a folder per backbone and kind of views. In it lie shards: safetensors files with
 ``keys``, a digest of each image, and ``features``. A shard is written whole under the digest of
@@ -274,7 +274,7 @@ def _read_shard(
 
 
 def _write_shard(folder: Path, keys: np.ndarray, features: np.ndarray) -> bool:
-    """Add a shard; where that fails say so, once, and go on without."""
+    """Add a shard; where that fails, warn once and go on without."""
     halves = features.astype(np.float16)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -284,7 +284,7 @@ def _write_shard(folder: Path, keys: np.ndarray, features: np.ndarray) -> bool:
             write_whole(folder / _shard_name(keys, halves), content)
     except (OSError, OutputError) as error:
         _warn(
-            f"features cannot be kept in {folder} ({reason(error)}), so the next run "
+            f"features cannot be cached in {folder} ({reason(error)}), so the next run "
             "computes them again; set S2OSC_CACHE to a folder with room where you may write"
         )
         return False

@@ -1,4 +1,4 @@
-"""``model.json``: what the folder of a model says of itself, written and read without torch.
+"""``model.json``: the description of a saved model, written and read without torch.
 
 The folder may come from a stranger. Here its text becomes typed values within their ranges; in
 ``storage.py`` they are compared with the weights before a network is built.

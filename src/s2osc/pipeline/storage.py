@@ -1,4 +1,4 @@
-"""A fitted model as a folder: ``model.json`` says what it is, ``weights.safetensors`` holds it.
+"""A fitted model as a folder: ``model.json`` describes it, ``weights.safetensors`` holds it.
 
 Nothing in the folder is ever run: weights are plain tensors, everything else is JSON.
 """
@@ -45,7 +45,7 @@ GROUPING = ("items", "groups", "stability", "tightness")
 
 
 class SavedModel(NamedTuple):
-    """A model, the names of its known classes, and what turned items into its inputs."""
+    """A model, the names of its known classes, and what made its inputs of items."""
 
     model: OpenSetModel | KnownOnlyModel
     classes: tuple[str, ...]
@@ -87,7 +87,7 @@ def save_model(
 
 
 def load_model(folder: Path, device: str = "cpu") -> SavedModel:
-    """Read a model that ``save_model`` wrote, or say what is wrong with the folder."""
+    """Read a model that ``save_model`` wrote, or raise one line on what is wrong there."""
     description = read_description(folder)
     weights = read_whole(folder / WEIGHTS, largest=LARGEST_WEIGHTS, error=ModelError)
     if hashlib.sha256(weights).hexdigest() != description.get("weights_sha256"):
