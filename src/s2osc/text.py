@@ -3,7 +3,7 @@
     names    ``clean_text`` (any text), ``clean_name`` and ``check_name`` (classes), ``clean_items``
     tables   ``csv_cell`` and ``from_csv_cell``: cells that a spreadsheet would run
     answers  ``match_ids``: the items that the ids in a file mean, after a spreadsheet changed them
-    words    lists for messages
+    words    lists, counts and shares for messages and pages
 
 What is no text is escaped, never dropped: the byte E9 in a name of Latin-1 becomes ``\\xe9``, a
 line break ``\\n``. So every name can be written to every file.
@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
+from math import ceil, floor
 
 from s2osc.errors import DataError
 
@@ -190,3 +191,55 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "group"), plural(2000, "item"), plural(2, "class")
+    ('1 group', '2,000 items', '2 classes')
+    """
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def percent(share: float) -> str:
+    """A share in as few digits as tell it.
+
+    >>> percent(0.05), percent(0.0125), percent(0.001)
+    ('5%', '1.25%', '0.1%')
+    """
+    return f"{100 * share:.3g}%"
+
+
+def at_least(share: float) -> str:
+    """A lower bound, rounded down.
+
+    >>> at_least(0.3199), at_least(0.0567)
+    ('31%', '5.6%')
+    """
+    steps = 1 if share >= 0.1 else 10
+    return f"{floor(100 * share * steps + 1e-9) / steps:g}%"
+
+
+def at_most(share: float) -> str:
+    """An upper bound, rounded up.
+
+    >>> at_most(0.3101), at_most(0.0312)
+    ('32%', '3.2%')
+    """
+    steps = 1 if share >= 0.1 else 10
+    return f"{ceil(100 * share * steps - 1e-9) / steps:g}%"
+
+
+def rounded_percent(share: float) -> str:
+    """A share for people: never 0% of something, never 100% of not all.
+
+    >>> [rounded_percent(share) for share in (0.0, 0.0004, 0.123, 0.99999)]
+    ['0%', '<0.1%', '12.3%', '>99.9%']
+    """
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if share < 0.001:
+        return "<0.1%"
+    return ">99.9%" if share > 0.999 else f"{share:.1%}"

@@ -5,6 +5,7 @@ import pytest
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.report.audit import class_rows, figures, notes, show_audit, stability
+from s2osc.report.words import Interval
 from samples import make_audit
 
 
@@ -74,3 +75,15 @@ def test_groups_whose_stability_is_missing_show_none(audit):
     assert stability(audit.groups, 2) == ["0.93", "0.81"]
     assert stability(audit.groups, 3) == ["0.93", "0.81", ""]
     assert stability(None, 1) == [""]
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (Estimate(0.04, 0.021, 0.063), "4.0% (2.1% to 6.3%)"),
+        (Estimate(0.0, 0.0, 0.0004), "0% (0% to <0.1%)"),
+        (None, "not estimated"),
+    ],
+)
+def test_an_interval_in_words_says_what_is_known_and_no_more(figure, text):
+    assert Interval(figure).text == text

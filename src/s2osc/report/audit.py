@@ -6,12 +6,12 @@ import numpy as np
 
 from s2osc.pipeline.audit.record import Audit, GroupsAudit
 from s2osc.pipeline.audit.wording import sentence, verdict
-from s2osc.report.intervals import Interval
+from s2osc.report.curves import OperatingCurve, PurityChart, operating_curve, purity_chart
+from s2osc.report.distributions import ScoreChart, score_chart
 from s2osc.report.kinds import count_groups
-from s2osc.report.operating import OperatingCurve, operating_curve
-from s2osc.report.purity import PurityChart, purity_chart
-from s2osc.report.scores import ScoreChart, score_chart
-from s2osc.report.words import percent, plural
+from s2osc.report.words import Interval
+from s2osc.text import plural
+from s2osc.text import rounded_percent as percent
 from s2osc.types import Answer
 
 

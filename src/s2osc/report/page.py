@@ -17,9 +17,10 @@ from s2osc.errors import DataError, OutputError
 from s2osc.pipeline.audit.record import Audit
 from s2osc.report import words
 from s2osc.report.audit import AuditView, show_audit
+from s2osc.report.distributions import distribution
 from s2osc.report.drawing import Drawing, Question, draw
-from s2osc.report.histogram import distribution
 from s2osc.report.kinds import SHAPES, Kind, find_kinds, kind_of_item
+from s2osc.text import plural, rounded_percent
 from s2osc.types import Answer
 
 MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carries
@@ -253,8 +254,8 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters["percent"] = words.percent
-    environment.filters["plural"] = words.plural
+    environment.filters["percent"] = rounded_percent
+    environment.filters["plural"] = plural
     return environment.from_string(_asset("report.html"))
 
 

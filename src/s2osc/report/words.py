@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import tell
 from s2osc.report.kinds import Kind, count_groups
+from s2osc.text import plural
+from s2osc.text import rounded_percent as percent
 from s2osc.types import Answer
 
 PARTS_SHOWN = 3  # true classes named for each kind of answer
@@ -29,6 +32,45 @@ SHOWN_OF_AUDIT = (
     "weights",
 )  # at the top, as words or charts
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A share from 0 to 1 with its interval; None where it was not estimated."""
+
+    figure: Estimate | None
+
+    @property
+    def bar(self) -> float:
+        """Where a bar ends that starts at 0."""
+        return self.figure.estimate if self.figure else 0.0
+
+    @property
+    def whiskers(self) -> tuple[float, float] | None:
+        """From where to where the estimate may lie."""
+        return (self.figure.low, self.figure.high) if self.figure else None
+
+    @property
+    def value(self) -> str:
+        return percent(self.figure.estimate) if self.figure else "not estimated"
+
+    @property
+    def range(self) -> str:
+        """Between which shares the estimate lies; nothing where there is no estimate.
+
+        >>> Interval(Estimate(0.04, 0.021, 0.063)).range, Interval(None).range
+        ('2.1% to 6.3%', '')
+        """
+        return f"{percent(self.figure.low)} to {percent(self.figure.high)}" if self.figure else ""
+
+    @property
+    def text(self) -> str:
+        """The estimate and its interval.
+
+        >>> Interval(Estimate(0.04, 0.021, 0.063)).text, Interval(None).text
+        ('4.0% (2.1% to 6.3%)', 'not estimated')
+        """
+        return f"{self.value} ({self.range})" if self.figure else self.value
 
 
 @dataclass(frozen=True)
@@ -227,29 +269,6 @@ def spell(name: str) -> str:
         return "F_out"
     words = " ".join(INITIALS.get(word, word) for word in name.split("_"))
     return words[:1].upper() + words[1:]
-
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "group"), plural(2000, "item"), plural(2, "class")
-    ('1 group', '2,000 items', '2 classes')
-    """
-    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
-    return f"{count:,} {noun}{ending}"
-
-
-def percent(share: float) -> str:
-    """A share for people: never 0% of something, never 100% of not all.
-
-    >>> percent(0.0), percent(0.0004), percent(0.123), percent(0.99999)
-    ('0%', '<0.1%', '12.3%', '>99.9%')
-    """
-    if share in (0, 1):
-        return f"{share:.0%}"
-    if share < 0.001:
-        return "<0.1%"
-    return ">99.9%" if share > 0.999 else f"{share:.1%}"
 
 
 def short_number(value: float) -> str:

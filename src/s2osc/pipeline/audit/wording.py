@@ -5,12 +5,13 @@ Plain functions of the audit that ``decide`` made, its classes named.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import ceil, floor
+from math import ceil
 from statistics import median
 from typing import Any, Literal
 
 from s2osc.pipeline.audit.record import Audit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.text import at_least, at_most, percent, plural
 
 RARE = 0.01
 """Rates below it are counted in 1,000 instead of in 100."""
@@ -63,7 +64,7 @@ def _nothing_unknown(audit: Audit) -> str:
     # A bound of 0 would say that nothing can be unknown, which no number of items can show.
     bound = f" (at most {at_most(most)} could be)" if most >= LEAST_SHARE else ""
     found = (
-        f"As far as {_count(audit.n_seeds, 'labelled test item')} can tell, nothing in this pool "
+        f"As far as {plural(audit.n_seeds, 'labelled test item')} can tell, nothing in this pool "
         f"is unknown{bound}"
     )
     if audit.known_accuracy is None:
@@ -135,7 +136,7 @@ def cautions(audit: Audit) -> list[Caution]:
     smallest, wanted = audit.smallest_false_alarm, audit.wanted_false_alarm
     if audit.rule == "seeds" and not audit.nothing_unknown and smallest > wanted:
         text = (
-            f"{_count(audit.n_seeds, 'seed')} can promise a false-alarm rate of "
+            f"{plural(audit.n_seeds, 'seed')} can promise a false-alarm rate of "
             f"{at_most(smallest)} at best, not {percent(wanted)}: label more items of the known "
             "classes, or give a higher --false-alarm"
         )
@@ -156,9 +157,9 @@ figures are re-weighted for that, and less certain'
     usual = _usual_weight(list(weights.values()))
     rarer = [name for name, weight in weights.items() if weight <= usual / SHIFTED]
     more = [name for name, weight in weights.items() if weight >= usual * SHIFTED]
-    parts = [f"fewer items of {_listed(rarer)}"] if rarer else []
+    parts = [f"fewer items of {_some(rarer)}"] if rarer else []
     if more:
-        parts.append(f"more of {_listed(more)}" if rarer else f"more items of {_listed(more)}")
+        parts.append(f"more of {_some(more)}" if rarer else f"more items of {_some(more)}")
     everything = "fewer items" if usual >= SHIFTED else "other shares"
     found = " and ".join(parts) or f"{everything} of the known classes"
     return (
@@ -184,46 +185,13 @@ def _usual_weight(weights: Sequence[float]) -> float:
     return median(there) if there else middle
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Some names.
+def _some(names: Sequence[str]) -> str:
+    """A few of the classes, where "more" would be misread beside "than".
 
-    >>> _listed(["a", "b", "c", "d", "e"])
+    >>> _some(["a", "b", "c", "d", "e"])
     'a, b, c and 2 others'
     """
     n_more = len(names) - MOST_NAMED
     if n_more > 1:
         return f"{', '.join(names[:MOST_NAMED])} and {n_more} others"
     return ", ".join(names)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def percent(share: float) -> str:
-    """A share in as few digits as tell it.
-
-    >>> percent(0.05), percent(0.0125), percent(0.001)
-    ('5%', '1.25%', '0.1%')
-    """
-    return f"{100 * share:.3g}%"
-
-
-def at_least(share: float) -> str:
-    """A lower bound, rounded down.
-
-    >>> at_least(0.3199), at_least(0.0567)
-    ('31%', '5.6%')
-    """
-    steps = 1 if share >= 0.1 else 10
-    return f"{floor(100 * share * steps + 1e-9) / steps:g}%"
-
-
-def at_most(share: float) -> str:
-    """An upper bound, rounded up.
-
-    >>> at_most(0.3101), at_most(0.0312)
-    ('32%', '3.2%')
-    """
-    steps = 1 if share >= 0.1 else 10
-    return f"{ceil(100 * share * steps - 1e-9) / steps:g}%"
