@@ -25,10 +25,13 @@ from s2osc.bench.tables.documents import (
     with_tables,
 )
 from s2osc.data.datasets import DATASETS, Dataset
+from s2osc.settings import change
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LEVEL = "learner.method.decision.level"
+"""Streams were recorded at other levels than today's; their tables say at which."""
 NOTHING = Dataset("nothing", np.zeros((1, 1, 1), np.uint8), np.zeros(1, int), ("a",), 1, flip=False)
 
 
@@ -45,9 +48,13 @@ def test_every_record_is_of_the_settings_its_experiment_has_now() -> None:
         experiment = EXPERIMENTS[record["experiment"]]
         source = data.removesuffix("-features").removesuffix("_sample")
         dataset = replace(NOTHING, flip=DATASETS[source].flip)
+        method = (METHODS | dict(experiment.methods))[name]
+        prepared = prepare(method, experiment, size, data, dataset)
+        if (level := record["settings"].get(LEVEL)) is not None:
+            prepared = change(prepared, {LEVEL: level})
         check_same_settings(
             path,
-            prepare((METHODS | dict(experiment.methods))[name], experiment, size, data, dataset),
+            prepared,
             experiment.sized(size)[1],
             shows_groups=experiment.shows_groups,
         )

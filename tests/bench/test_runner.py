@@ -14,11 +14,12 @@ import torch
 
 from s2osc.baselines.msp import MSP
 from s2osc.baselines.shared import TeacherRecipe
-from s2osc.bench import runner
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import Experiment, Size
 from s2osc.bench.records import read_record, read_records
-from s2osc.bench.runner import parse_part, plan, prepare, run_experiment, run_once
+from s2osc.bench.runner import parse_part, plan, prepare, run_experiment
+from s2osc.bench.tasks import pool as pool_task
+from s2osc.bench.tasks.pool import run_once
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET, Backbone
@@ -51,7 +52,7 @@ def runs(monkeypatch) -> list[int]:
         return run_once(split, method, seed=seed, **options)
 
     monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, {"quick": METHOD}))
-    monkeypatch.setattr(runner, "run_once", counted)
+    monkeypatch.setattr(pool_task, "run_once", counted)
     return made
 
 
@@ -93,17 +94,17 @@ def test_what_is_recorded_is_not_run_again(data, runs):
 
 
 def test_an_interrupted_experiment_goes_on_where_it_stopped(data, runs, monkeypatch):
-    counted = runner.run_once
+    counted = pool_task.run_once
 
     def interrupted(split, method, *, seed, **options):
         if seed == 1:
             raise KeyboardInterrupt
         return counted(split, method, seed=seed, **options)
 
-    monkeypatch.setattr(runner, "run_once", interrupted)
+    monkeypatch.setattr(pool_task, "run_once", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(data, range(3))
-    monkeypatch.setattr(runner, "run_once", counted)
+    monkeypatch.setattr(pool_task, "run_once", counted)
     assert len(run(data, range(3))) == 3
     assert runs == [0, 1, 2]
 
@@ -213,7 +214,7 @@ def test_networks_follow_the_size_and_what_the_data_are():
 @pytest.fixture
 def looked(monkeypatch, tmp_path) -> dict:
     """A backbone ``quarters``, which sees the brightness of four quarters; what was asked of it."""
-    asked, compute = {}, runner.compute_features
+    asked, compute = {}, pool_task.compute_features
 
     def load_quarters(name, *, source):
         asked["backbone"] = name, source
@@ -230,8 +231,8 @@ def looked(monkeypatch, tmp_path) -> dict:
         return original(method, known, pool, **options)
 
     original = S2OSCMethod.fit
-    monkeypatch.setattr(runner, "load_backbone", load_quarters)
-    monkeypatch.setattr(runner, "compute_features", watched)
+    monkeypatch.setattr(pool_task, "load_backbone", load_quarters)
+    monkeypatch.setattr(pool_task, "compute_features", watched)
     monkeypatch.setattr(S2OSCMethod, "fit", fit)
     return asked
 
@@ -240,7 +241,7 @@ def looked(monkeypatch, tmp_path) -> dict:
 def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(looked, flip):
     dataset = replace(make_dataset(12), flip=flip)
     split = split_dataset(dataset, PROTOCOL, 0)
-    run_once(runner.through_backbone(split, "quarters", flip=flip), METHOD, seed=0)
+    run_once(pool_task.through_backbone(split, "quarters", flip=flip), METHOD, seed=0)
     known, pool = looked["fitted"]
     assert known.shape == (2 * 8, 3, 12)
     assert pool.shape == (2 * 4 + 12, 3, 12)
@@ -271,7 +272,7 @@ def test_without_a_backbone_the_method_sees_the_images(data, runs, looked):
 
 def test_items_nobody_saw_go_through_the_backbone_too(looked):
     split = split_dataset(make_dataset(20), replace(PROTOCOL, held_out=2), 0)
-    through = runner.through_backbone(split, "quarters", flip=False)
+    through = pool_task.through_backbone(split, "quarters", flip=False)
     assert through.held_out.shape == (3 * 2, 3, 12)
     expected = (split.held_out[:, :4, :4].mean((1, 2)) - 100) / 50
     np.testing.assert_allclose(through.held_out[:, 0, 0], expected, atol=2e-3)
@@ -328,7 +329,7 @@ def test_a_method_that_fails_leaves_its_error_and_the_others_go_on(data, fragile
 
 
 def test_items_that_cannot_be_drawn_leave_an_error_for_each_method(data, fragile, monkeypatch):
-    monkeypatch.setattr("s2osc.bench.runner.split_dataset", out_of_items)
+    monkeypatch.setattr("s2osc.bench.tasks.pool.split_dataset", out_of_items)
     with pytest.raises(DataError, match="3 of 3 runs failed"):
         run(data, [0])
     errors = [read_record(path)["error"]["message"] for path in records_of(data)]
@@ -626,7 +627,7 @@ def test_pictures_are_in_the_records_of_experiments_made_for_them(sized, monkeyp
         asked.append((names, len(said.labels), seed))
         return {"embedding": {"points": []}}
 
-    monkeypatch.setattr(runner, "pictures_of", pictures_of)
+    monkeypatch.setattr(pool_task, "pictures_of", pictures_of)
     [record] = smoke(sized, None, name="small")
     assert asked == [(("embedding",), 80, 0)]
     assert record["pictures"] == {"embedding": {"points": []}}

@@ -7,23 +7,19 @@ on where it stopped. A run that fails is recorded with its error, and tried agai
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from s2osc.bench.experiments.catalogue import experiments_named
 from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.experiments.streams import adapt_stream
-from s2osc.bench.figures.pictures import pictures_of
 from s2osc.bench.live import Board
-from s2osc.bench.methods import DETECTORS, NETWORKS, adapt, choose_methods, run_facts
+from s2osc.bench.methods import choose_methods
 from s2osc.bench.records import (
     check_same_settings,
     commit,
@@ -34,44 +30,16 @@ from s2osc.bench.records import (
     record_path,
     write_record,
 )
-from s2osc.bench.tasks.pool import judge
-from s2osc.bench.tasks.stream import (
-    check_test_items,
-    describe_stream,
-    follow,
-    joint_accuracy,
-    stream_through_backbone,
-)
+from s2osc.bench.tasks.task import Trial
 from s2osc.data.datasets import Dataset, load_dataset
-from s2osc.data.splits import Protocol, split_dataset
-from s2osc.data.streams import Stream, StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.backbones import EFFICIENTNET, load_backbone
-from s2osc.nets.features import compute_features, default_folder
-from s2osc.nets.network_cache import NetworkCache, networks_cached_in
-from s2osc.pipeline.method import Solution
+from s2osc.nets.backbones import EFFICIENTNET
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
-from s2osc.types import UNKNOWN, Labelled, Method, Split
 from s2osc.version import versions
 
 THROUGH = "-features"
 """A data set with this after its name goes through the backbone first."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One data set, one partition, one method, and where its record goes."""
-
-    experiment: str
-    data: str
-    name: str  # of the method
-    method: Any  # as it is run: a method, or a learner with its questions
-    partition: int
-    size: str | None
-    protocol: Protocol | StreamProtocol
-    path: Path
-    flip: bool = True  # an image keeps its meaning in a mirror
 
 
 def run_experiment(
@@ -86,7 +54,7 @@ def run_experiment(
     device: str = "cpu",
     folder: Path | None = None,
 ) -> list[Path]:
-    """Run whatever has no record yet; ``part`` (i, n) is every n-th data set and partition."""
+    """Trial whatever has no record yet; ``part`` (i, n) is every n-th data set and partition."""
     paths = []
     for each, experiment in experiments_named(name).items():
         experiment.sized(size)
@@ -122,7 +90,7 @@ def run_experiment(
     return paths
 
 
-def check_plan(runs: Sequence[Run], experiment: Experiment, marks: Mapping[str, str]) -> None:
+def check_plan(runs: Sequence[Trial], experiment: Experiment, marks: Mapping[str, str]) -> None:
     """Refuse what would fail after hours, or be mixed with other records, in whatever part."""
     for run in runs:
         make_folder(run.path.parent)
@@ -150,17 +118,25 @@ def plan(
     *,
     methods: str | None = None,
     size: str | None = None,
-) -> list[list[Run]]:
+) -> list[list[Trial]]:
     """All runs, those on the same items together."""
     size, protocol = experiment.sized(size)
     chosen = choose_methods(methods, experiment.methods)
     return [
         [
-            Run(
-                *(name, data, method, prepare(chosen[method], experiment, size, data, dataset)),
-                *(partition, size, protocol),
-                record_path(results, name, data, method, size, partition),
+            Trial(
+                experiment=name,
+                data=data,
+                name=method,
+                method=prepare(chosen[method], experiment, size, data, dataset),
+                partition=partition,
+                size=size,
+                protocol=protocol,
+                path=record_path(results, name, data, method, size, partition),
+                networks=networks_of(experiment, size, data),
                 flip=dataset.flip,
+                keeps_networks=experiment.keeps_networks,
+                pictures=experiment.pictures,
             )
             for method in chosen
         ]
@@ -174,11 +150,9 @@ def prepare(
 ) -> Any:
     """The method as it is run on these data at this size."""
     networks = networks_of(experiment, size, data)
-    protocol = experiment.protocol
-    if isinstance(protocol, StreamProtocol):
-        return adapt_stream(method, protocol, networks=networks, flip=dataset.flip)
-    n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
-    return adapt(method, run_facts(networks, flip=dataset.flip, n_unknown=n_unknown))
+    return experiment.task.prepare(
+        method, experiment.protocol, networks=networks, flip=dataset.flip
+    )
 
 
 def networks_of(experiment: Experiment, size: str | None, data: str) -> str | None:
@@ -198,11 +172,11 @@ class Cell(NamedTuple):
     device: str
 
 
-def _run_on_one_split(runs: Sequence[Run], cell: Cell, board: Board) -> None:
+def _run_on_one_split(runs: Sequence[Trial], cell: Cell, board: Board) -> None:
     """The runs that share their items: the split and its features are made once."""
     clock = Stopwatch()
     try:
-        split, backbone = _make_items(runs[0], cell, clock)
+        items, backbone = _make_items(runs[0], cell, clock)
     except Exception as error:  # other data sets and partitions go on
         for run in runs:
             _record(run, describe(run, cell) | _failure(error), board)
@@ -212,56 +186,31 @@ def _run_on_one_split(runs: Sequence[Run], cell: Cell, board: Board) -> None:
             board.done(run, read_record(run.path))
             continue
         board.begin(run)
-        facts = describe(run, cell) | describe_items(split, cell.dataset)
+        facts = describe(run, cell) | cell.experiment.task.describe(items, cell.dataset)
         facts |= {"backbone": backbone, "seconds_features": clock.seconds.get("features")}
-        _record(run, facts | _outcome(run, split, cell.experiment, device=cell.device), board)
+        _record(run, facts | _outcome(run, items, cell), board)
 
 
-def _record(run: Run, record: dict[str, Any], board: Board) -> None:
+def _record(run: Trial, record: dict[str, Any], board: Board) -> None:
     write_record(run.path, record)
     board.done(run, record)
 
 
-def _make_items(run: Run, cell: Cell, clock: Stopwatch) -> tuple[Split | Stream, str | None]:
-    """The pool or stream of a run, through the backbone there may be."""
-    items = draw_items(cell.dataset, run.protocol, run.partition)
-    backbone = EFFICIENTNET if run.data.endswith(THROUGH) else cell.experiment.backbone
+def _make_items(trial: Trial, cell: Cell, clock: Stopwatch) -> tuple[Any, str | None]:
+    """The items of a trial, through the backbone there may be."""
+    task = cell.experiment.task
+    items = task.draw(cell.dataset, trial.protocol, trial.partition)
+    backbone = EFFICIENTNET if trial.data.endswith(THROUGH) else cell.experiment.backbone
     if backbone:
         with clock("features"):
-            if isinstance(items, Stream):
-                items = stream_through_backbone(items, backbone, flip=cell.dataset.flip)
-            else:
-                items = through_backbone(items, backbone, flip=cell.dataset.flip)
+            items = task.through_backbone(items, backbone, flip=cell.dataset.flip)
     return items, backbone
 
 
-def draw_items(
-    dataset: Dataset, protocol: Protocol | StreamProtocol, partition: int
-) -> Split | Stream:
-    """The pool of a partition, or its stream."""
-    if isinstance(protocol, Protocol):
-        return split_dataset(dataset, protocol, partition)
-    stream = draw_stream(dataset, protocol, partition)
-    check_test_items(stream, dataset)
-    return stream
-
-
-def _outcome(
-    run: Run, split: Split | Stream, experiment: Experiment, *, device: str
-) -> dict[str, Any]:
+def _outcome(trial: Trial, items: Any, cell: Cell) -> dict[str, Any]:
     """What came out: figures and seconds, or the error of a run that failed."""
     try:
-        if isinstance(split, Stream):
-            return run_stream(run, split, experiment, device=device)
-        return run_once(
-            split,
-            run.method,
-            seed=run.partition,
-            detects_only=run.name in DETECTORS,
-            pictures=experiment.pictures,
-            keep=experiment.keeps_networks and run.size is not None,
-            device=device,
-        )
+        return cell.experiment.task.run(items, trial, device=cell.device)
     except Exception as error:  # whatever a method dies of, the other methods go on
         return _failure(error)
 
@@ -272,73 +221,7 @@ def _failure(error: Exception) -> dict[str, Any]:
     return {"error": {"kind": type(error).__name__, "message": str(error), "where": where}}
 
 
-def run_once(
-    split: Split,
-    method: Method,
-    *,
-    seed: int,
-    detects_only: bool = False,
-    pictures: Sequence[str] = (),
-    keep: bool = False,
-    device: str = "cpu",
-) -> dict[str, Any]:
-    """Fit, judge. Seconds are those a method takes by itself, also where f was kept."""
-    clock = Stopwatch()
-    with _kept(keep) as kept:
-        with clock("fit"):
-            fitted = method.fit(split.known, split.pool, seed=seed, device=device)
-        with clock("predict"):
-            said = fitted.answer if isinstance(fitted, Solution) else fitted.predict(split.pool)
-        judged = judge(split, fitted, said, detects_only=detects_only, seed=seed)
-    seconds = seconds_per_step(fitted, clock.seconds, kept)
-    record: dict[str, Any] = {
-        "metrics": judged.metrics,
-        "held_out": judged.held_out,
-        "paper_mode": judged.paper_mode,
-        "seconds": seconds,
-        "seconds_total": round(sum(seconds.values()), 1),
-    }
-    if isinstance(fitted, Solution):
-        record |= {"k": fitted.k, "steps": fitted.n_steps}
-    if pictures:
-        record["pictures"] = pictures_of(pictures, split, fitted, said, seed=seed)
-    return record
-
-
-def run_stream(run: Run, stream: Stream, experiment: Experiment, *, device: str) -> dict[str, Any]:
-    """Follow a stream. A* is of one f for all learners, so that they are measured by the same."""
-    networks = NETWORKS[networks_of(experiment, run.size, run.data) or "plain"]
-    flip = replace(networks.augmentation, flip=run.flip)
-    with _kept(True):
-        best = joint_accuracy(stream, networks.teacher, flip, seed=run.partition, device=device)
-    with _kept(experiment.keeps_networks) as kept:
-        return follow(
-            stream,
-            run.method,
-            seed=run.partition,
-            joint_accuracy=best,
-            kept=kept,
-            device=device,
-        )
-
-
-@contextmanager
-def _kept(keep: bool) -> Iterator[NetworkCache | None]:
-    with networks_cached_in(default_folder() / "networks") if keep else nullcontext() as kept:
-        yield kept
-
-
-def seconds_per_step(
-    fitted: Any, measured: dict[str, float], kept: NetworkCache | None
-) -> dict[str, float]:
-    """Seconds of each step, with those that a kept f took when it was trained."""
-    steps = dict(fitted.seconds) if isinstance(fitted, Solution) else dict(measured)
-    if kept is not None and kept.seconds_saved:
-        steps["teacher"] = round(steps.get("teacher", 0.0) + kept.seconds_saved, 3)
-    return steps
-
-
-def describe(run: Run, cell: Cell) -> dict[str, Any]:
+def describe(run: Trial, cell: Cell) -> dict[str, Any]:
     """The facts of a run, known before it begins."""
     return {
         "experiment": run.experiment,
@@ -355,35 +238,6 @@ def describe(run: Run, cell: Cell) -> dict[str, Any]:
         "commit": commit(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def describe_items(items: Split | Stream, dataset: Dataset) -> dict[str, Any]:
-    """The facts of a pool or a stream."""
-    if isinstance(items, Stream):
-        return describe_stream(items, dataset)
-    return describe_split(items, dataset)
-
-
-def describe_split(split: Split, dataset: Dataset) -> dict[str, Any]:
-    """The facts of a pool."""
-    return {
-        "unknown_share": round(float(np.mean(split.truth == UNKNOWN)), 4),
-        "known_classes": [dataset.classes[c] for c in split.known_classes],
-        "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
-        "n_training": len(split.known),
-        "n_pool": len(split.pool),
-        "n_held_out": len(split.held_out),
-    }
-
-
-def through_backbone(split: Split, name: str, *, flip: bool) -> Split:
-    """The split with features of its images, and of a few views of them, in their place."""
-    backbone = load_backbone(name, source=split.pool.shape[1:3])
-    known, pool, held_out = (
-        compute_features(images, backbone, flip=flip) if len(images) else images
-        for images in (split.known.inputs, split.pool, split.held_out)
-    )
-    return replace(split, known=Labelled(known, split.known.labels), pool=pool, held_out=held_out)
 
 
 def parse_part(text: str) -> tuple[int, int]:

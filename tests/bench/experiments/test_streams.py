@@ -20,6 +20,7 @@ from s2osc.bench.experiments.streams import (
     STREAMS,
     WIDE_LIMIT,
     StreamSize,
+    StreamTask,
     as_learner,
     as_stream_method,
 )
@@ -43,6 +44,7 @@ SMALL = Experiment(
     {"cheap": as_stream_method(CHEAP), "forest": as_stream_method(IsolationForest())},
     EXPERIMENTS["stream-single"].columns,
     data=("tiny",),
+    task=StreamTask(),
     layout="stream",
     table="stream",
     sizes=TINY_SIZE,

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from typing import Protocol as Contract
 
+from s2osc.bench.tasks.pool import PoolTask
+from s2osc.bench.tasks.task import Task
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
 from s2osc.errors import SettingsError
@@ -75,6 +77,7 @@ class Experiment:
     columns: Mapping[str, str] = field(default_factory=lambda: MAIN)
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
     backbone: str | None = None  # photos go through it, and the method sees features
+    task: Task[Any] = PoolTask()
     layout: Layout = "rows"
     headlines: tuple[str, ...] = ("f1",)  # figures of a brief table
     table: str | None = None  # of the paper, whose figures stand beside ours

@@ -8,8 +8,17 @@ from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.bench.experiments.experiment import Experiment
 from s2osc.bench.methods import COMPARED, METHODS, NETWORKS, adapt, run_facts
-from s2osc.bench.tasks.stream import StreamMethod
-from s2osc.data.streams import StreamProtocol
+from s2osc.bench.tasks.stream import (
+    StreamMethod,
+    check_test_items,
+    describe_stream,
+    follow,
+    joint_accuracy,
+    stream_through_backbone,
+)
+from s2osc.bench.tasks.task import Trial, cached_networks
+from s2osc.data.datasets import Dataset
+from s2osc.data.streams import Stream, StreamProtocol, draw_stream
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import FAST
 from s2osc.settings import change
@@ -131,12 +140,45 @@ def _several() -> dict[str, StreamMethod]:
     return _compared(budget=MANY_LABELS) | ours
 
 
+class StreamTask:
+    """Labelled items of known classes, then windows in which new ones emerge."""
+
+    def prepare(
+        self, method: Any, protocol: StreamProtocol, *, networks: str | None, flip: bool
+    ) -> StreamMethod:
+        return adapt_stream(method, protocol, networks=networks, flip=flip)
+
+    def draw(self, dataset: Dataset, protocol: StreamProtocol, partition: int) -> Stream:
+        stream = draw_stream(dataset, protocol, partition)
+        check_test_items(stream, dataset)
+        return stream
+
+    def through_backbone(self, items: Stream, name: str, *, flip: bool) -> Stream:
+        return stream_through_backbone(items, name, flip=flip)
+
+    def describe(self, items: Stream, dataset: Dataset) -> dict[str, Any]:
+        return describe_stream(items, dataset)
+
+    def run(self, items: Stream, trial: Trial, *, device: str) -> dict[str, Any]:
+        """A* is of one f for all learners, so that they are measured by the same."""
+        networks = NETWORKS[trial.networks or "plain"]
+        flip = replace(networks.augmentation, flip=trial.flip)
+        seed = trial.partition
+        with cached_networks(True):
+            best = joint_accuracy(items, networks.teacher, flip, seed=seed, device=device)
+        with cached_networks(trial.keeps_networks) as cache:
+            return follow(
+                items, trial.method, seed=seed, joint_accuracy=best, kept=cache, device=device
+            )
+
+
 _SINGLE = Experiment(
     "A stream with one new class per window: half of the classes known at the beginning",
     StreamProtocol(),
     _compared(),
     AVERAGES,
     data=("mnist", "fashion_mnist", "cifar10-features"),
+    task=StreamTask(),
     layout="stream",
     table="stream",
     sizes=STREAM_SIZES,

@@ -1,10 +1,16 @@
 """A fitted method and a split -> figures. This is the only place where the truth enters."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from s2osc.bench.figures.pictures import pictures_of
+from s2osc.bench.methods import DETECTORS, adapt, run_facts
+from s2osc.bench.tasks.task import Trial, cached_networks
+from s2osc.data.datasets import Dataset
+from s2osc.data.splits import Protocol, split_dataset
 from s2osc.metrics import (
     auroc,
     evaluate,
@@ -13,9 +19,13 @@ from s2osc.metrics import (
     evaluate_paper_mode,
     kmeans_groups,
 )
+from s2osc.nets.backbones import load_backbone
+from s2osc.nets.features import compute_features
+from s2osc.nets.network_cache import NetworkCache
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.method import Solution
-from s2osc.types import UNKNOWN, Answer, Predictions, Recogniser, Split
+from s2osc.progress import Stopwatch
+from s2osc.types import UNKNOWN, Answer, Labelled, Method, Predictions, Recogniser, Split
 
 
 @dataclass(frozen=True)
@@ -115,3 +125,96 @@ def judge_audit(figures: dict[str, float], audit: Audit) -> dict[str, float]:
         if share is not None:
             found |= {f"{name}_{end}": value for end, value in share._asdict().items()}
     return found
+
+
+def run_once(
+    split: Split,
+    method: Method,
+    *,
+    seed: int,
+    detects_only: bool = False,
+    pictures: Sequence[str] = (),
+    keep: bool = False,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Fit, judge. Seconds are those a method takes by itself, also where f is from the cache."""
+    clock = Stopwatch()
+    with cached_networks(keep) as cache:
+        with clock("fit"):
+            fitted = method.fit(split.known, split.pool, seed=seed, device=device)
+        with clock("predict"):
+            said = fitted.answer if isinstance(fitted, Solution) else fitted.predict(split.pool)
+        judged = judge(split, fitted, said, detects_only=detects_only, seed=seed)
+    seconds = seconds_per_step(fitted, clock.seconds, cache)
+    record: dict[str, Any] = {
+        "metrics": judged.metrics,
+        "held_out": judged.held_out,
+        "paper_mode": judged.paper_mode,
+        "seconds": seconds,
+        "seconds_total": round(sum(seconds.values()), 1),
+    }
+    if isinstance(fitted, Solution):
+        record |= {"k": fitted.k, "steps": fitted.n_steps}
+    if pictures:
+        record["pictures"] = pictures_of(pictures, split, fitted, said, seed=seed)
+    return record
+
+
+def seconds_per_step(
+    fitted: Any, measured: dict[str, float], cache: NetworkCache | None
+) -> dict[str, float]:
+    """Seconds of each step, with those that an f from the cache took when it was trained."""
+    steps = dict(fitted.seconds) if isinstance(fitted, Solution) else dict(measured)
+    if cache is not None and cache.seconds_saved:
+        steps["teacher"] = round(steps.get("teacher", 0.0) + cache.seconds_saved, 3)
+    return steps
+
+
+def describe_split(split: Split, dataset: Dataset) -> dict[str, Any]:
+    """The facts of a pool."""
+    return {
+        "unknown_share": round(float(np.mean(split.truth == UNKNOWN)), 4),
+        "known_classes": [dataset.classes[c] for c in split.known_classes],
+        "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
+        "n_training": len(split.known),
+        "n_pool": len(split.pool),
+        "n_held_out": len(split.held_out),
+    }
+
+
+def through_backbone(split: Split, name: str, *, flip: bool) -> Split:
+    """The split with features of its images, and of a few views of them, in their place."""
+    backbone = load_backbone(name, source=split.pool.shape[1:3])
+    known, pool, held_out = (
+        compute_features(images, backbone, flip=flip) if len(images) else images
+        for images in (split.known.inputs, split.pool, split.held_out)
+    )
+    return replace(split, known=Labelled(known, split.known.labels), pool=pool, held_out=held_out)
+
+
+class PoolTask:
+    """Labelled items of known classes and a pool: fit, answer, compare with the truth."""
+
+    def prepare(self, method: Any, protocol: Protocol, *, networks: str | None, flip: bool) -> Any:
+        n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
+        return adapt(method, run_facts(networks, flip=flip, n_unknown=n_unknown))
+
+    def draw(self, dataset: Dataset, protocol: Protocol, partition: int) -> Split:
+        return split_dataset(dataset, protocol, partition)
+
+    def through_backbone(self, items: Split, name: str, *, flip: bool) -> Split:
+        return through_backbone(items, name, flip=flip)
+
+    def describe(self, items: Split, dataset: Dataset) -> dict[str, Any]:
+        return describe_split(items, dataset)
+
+    def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
+        return run_once(
+            items,
+            trial.method,
+            seed=trial.partition,
+            detects_only=trial.name in DETECTORS,
+            pictures=trial.pictures,
+            keep=trial.keeps_networks and trial.size is not None,
+            device=device,
+        )
