@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format benchmark benchmark-stream setup clean
+.PHONY: demo test test-slow check check-code format benchmark benchmark-stream setup clean
 
 demo: $(READY)  ## the main job on real handwritten digits
 	$(BIN)/s2osc demo --out demo-results --force
@@ -17,12 +17,13 @@ test: $(READY)  ## all quick tests
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-check: $(READY)  ## format, lint, types, import directions, tests
+check: check-code test  ## format, lint, types, import directions, tests
+
+check-code: $(READY)  ## the same without the tests
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
 
 format: $(READY)
 	$(BIN)/ruff format src tests benchmarks
