@@ -35,7 +35,14 @@ from s2osc.nets.augmentation.views import Views
 from s2osc.nets.networks import Network
 from s2osc.nets.training import shuffled, train
 from s2osc.pipeline.presets import PLAIN
-from s2osc.pipeline.student import Lesson, Step, StudentSettings, start_network, steps, student_loss
+from s2osc.pipeline.student import (
+    Lesson,
+    StudentBatch,
+    StudentSettings,
+    start_network,
+    steps,
+    student_loss,
+)
 from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import rng, torch_seed
 
@@ -57,7 +64,7 @@ class Setting:
 
 
 class Batch(NamedTuple):
-    """The same items as a ``Step``, as plain arrays."""
+    """The same items as a ``StudentBatch``, as plain arrays."""
 
     labelled: np.ndarray
     labels: np.ndarray
@@ -102,10 +109,10 @@ def prepare(seed: int = 0) -> Setting:
     lesson = Lesson(
         inputs=images[is_labelled],
         labels=labels[is_labelled],
-        taught=teacher.outputs(images[is_labelled]).logits,
+        teacher_logits=teacher.outputs(images[is_labelled]).logits,
         pool=pool,
         undecided=np.arange(len(pool)),
-        pool_taught=teacher.outputs(pool).logits,
+        pool_teacher_logits=teacher.outputs(pool).logits,
         n_known=int(is_labelled.sum()),
     )
     return Setting(teacher, lesson, student, AugmentSettings(flip=True))
@@ -122,7 +129,7 @@ def our_steps(setting: Setting, network: Network, seed: int = 0) -> Callable[[in
     views = Views(network, setting.student.augmentation, setting.augmentation, generator)
     batches = steps(setting.lesson, setting.student, seed=seed, device="cpu")
 
-    def loss_of(step: Step) -> Tensor:
+    def loss_of(step: StudentBatch) -> Tensor:
         views.learn(step.labelled, step.labels)
         return student_loss(network, step, setting.student, views)
 
@@ -180,7 +187,10 @@ def reference_loss(
     views = [view_one_by_one(items, generator) for items in (batch.labelled, batch.unlabelled)]
     plain = to_tensor(batch.unlabelled)
     with torch.no_grad():
-        labelled_taught, unlabelled_taught = teacher(to_tensor(batch.labelled)), teacher(plain)
+        labelled_teacher_logits, unlabelled_teacher_logits = (
+            teacher(to_tensor(batch.labelled)),
+            teacher(plain),
+        )
         network.eval()
         confidence, pseudo_labels = F.softmax(network(plain), dim=1).max(dim=1)
         network.train()
@@ -189,10 +199,10 @@ def reference_loss(
     logits = network(torch.cat([to_tensor(view) for view in views]))
     g_labelled, g_unlabelled = logits.split([len(view) for view in views])
     h = F.cross_entropy(g_labelled, torch.from_numpy(batch.labels), reduction="none")
-    kl = divergence(labelled_taught, g_labelled, student.temperature)
+    kl = divergence(labelled_teacher_logits, g_labelled, student.temperature)
     supervised = (h + student.alpha * kl).sum() / (2 * len(h))
     h = F.cross_entropy(g_unlabelled, pseudo_labels, reduction="none")
-    kl = divergence(unlabelled_taught, g_unlabelled, student.temperature)
+    kl = divergence(unlabelled_teacher_logits, g_unlabelled, student.temperature)
     unsupervised = (keep * (h + student.alpha * kl)).sum() / (2 * len(h))
     return supervised + student.lambda_u * unsupervised
 

@@ -55,7 +55,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         and to measure the answer by; "auto" is the preset's.
     false_alarm : float
         At most this share of known items may be called unknown. This, ``aim`` and ``unsure`` are
-        matters of the seeds: the presets "plain" and "paper" do not look at them.
+        matters of the seeds: the presets "plain" and "paper" do not use them.
     aim : "balance" or "recall"
         Within that limit, weigh false alarms against items missed, or find as many unknown items
         as it allows.

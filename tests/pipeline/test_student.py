@@ -16,8 +16,8 @@ from s2osc.nets.networks import Network
 from s2osc.pipeline.filter.distinctness import Partition
 from s2osc.pipeline.student import (
     Lesson,
-    Step,
     Student,
+    StudentBatch,
     believe,
     prepare_lesson,
     start_network,
@@ -134,7 +134,7 @@ def make_step(settings, seed=0, n_labelled=17, n_unlabelled=14):
 
     labels = torch.from_numpy(np.arange(n_labelled) % n_outputs)
     told = torch.from_numpy(random.random(n_unlabelled)) if settings.seed_weight else None
-    return n_outputs, Step(
+    return n_outputs, StudentBatch(
         4 * draw(n_labelled, N_FEATURES),
         labels,
         3 * draw(n_labelled, N_CLASSES),
@@ -150,11 +150,11 @@ def slow_student_loss(network, step, settings):
     # The supplement's KL is of g(Phi(x)); Eq. 3 has g(x) throughout.
     is_viewed = settings.augment_labelled or settings.unknown == "many"
     viewed = network.by_hand(weak if is_viewed else step.labelled)
-    supervised = slow_supervised(plain, viewed, step.labels, step.labelled_taught, settings)
+    supervised = slow_supervised(plain, viewed, step.labels, step.labelled_teacher_logits, settings)
     unsupervised = slow_unsupervised(
         network.by_hand(step.unlabelled, factor=2.0),
         network.by_hand(step.unlabelled * 1.5),
-        step.unlabelled_taught,
+        step.unlabelled_teacher_logits,
         settings,
     )
     loss = supervised + settings.lambda_u * unsupervised
@@ -214,15 +214,15 @@ def test_the_gradient_is_that_of_the_slow_reference_and_none_reaches_the_teacher
     settings = replace(SETTINGS, unknown=unknown, seed_weight=seed_weight)
     n_outputs, step = make_step(settings)
     network = LinearNetwork(n_outputs)
-    step.labelled_taught.requires_grad_()
-    step.unlabelled_taught.requires_grad_()
+    step.labelled_teacher_logits.requires_grad_()
+    step.unlabelled_teacher_logits.requires_grad_()
     student_loss(network, step, settings, ShiftingViews()).backward()
-    assert step.labelled_taught.grad is None
-    assert step.unlabelled_taught.grad is None
+    assert step.labelled_teacher_logits.grad is None
+    assert step.unlabelled_teacher_logits.grad is None
 
     step = step._replace(
-        labelled_taught=step.labelled_taught.detach(),
-        unlabelled_taught=step.unlabelled_taught.detach(),
+        labelled_teacher_logits=step.labelled_teacher_logits.detach(),
+        unlabelled_teacher_logits=step.unlabelled_teacher_logits.detach(),
     )
     for parameter in network.parameters():
         found, values = parameter.grad.flatten(), parameter.data.view(-1)
@@ -265,8 +265,8 @@ def test_labelled_and_unlabelled_items_are_normalised_together():
     loss = student_loss(network.train(), step, settings, ShiftingViews()).item()
     n = len(step.labels)
     expected = slow_supervised(
-        learning[:n], learning[:n], step.labels, step.labelled_taught, settings
-    ) + slow_unsupervised(answering, learning[n:], step.unlabelled_taught, settings)
+        learning[:n], learning[:n], step.labels, step.labelled_teacher_logits, settings
+    ) + slow_unsupervised(answering, learning[n:], step.unlabelled_teacher_logits, settings)
     assert loss == pytest.approx(expected, rel=1e-6)
     assert norm.num_batches_tracked == 1
 
@@ -399,8 +399,12 @@ def test_the_lesson_of_the_binary_variant_holds_k_known_items_in_all(teacher):
 @pytest.mark.parametrize("unknown", ["one", "many"])
 def test_what_f_says_stands_beside_every_item_of_the_lesson(teacher, unknown):
     _, _, lesson = make_lesson(teacher, replace(SETTINGS, unknown=unknown))
-    np.testing.assert_allclose(lesson.taught, teacher.outputs(lesson.inputs).logits, atol=1e-5)
-    np.testing.assert_allclose(lesson.pool_taught, teacher.outputs(lesson.pool).logits, atol=1e-5)
+    np.testing.assert_allclose(
+        lesson.teacher_logits, teacher.outputs(lesson.inputs).logits, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        lesson.pool_teacher_logits, teacher.outputs(lesson.pool).logits, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("unknown", ["one", "many"])
@@ -462,8 +466,8 @@ def test_labelled_items_join_the_unlabelled_ones_in_the_binary_variant():
 def test_every_step_is_full_and_pairs_each_item_with_what_f_says_of_it(unknown):
     for step in take(with_batches(4, 5, unknown), 20):
         assert (len(step.labelled), len(step.unlabelled)) == (4, 5)
-        assert torch.equal(step.labelled, step.labelled_taught)
-        assert torch.equal(step.unlabelled, step.unlabelled_taught)
+        assert torch.equal(step.labelled, step.labelled_teacher_logits)
+        assert torch.equal(step.unlabelled, step.unlabelled_teacher_logits)
         assert torch.equal(step.labels, (step.labelled[:, 0].long() - 1000) % 4)
 
 

@@ -5,7 +5,7 @@ import pytest
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.report.audit import class_rows, figures, notes, show_audit, stability
-from s2osc.report.words import Interval
+from s2osc.report.words import IntervalText
 from samples import make_audit
 
 
@@ -86,4 +86,4 @@ def test_groups_whose_stability_is_missing_show_none(audit):
     ],
 )
 def test_an_interval_in_words_says_what_is_known_and_no_more(figure, text):
-    assert Interval(figure).text == text
+    assert IntervalText(figure).text == text

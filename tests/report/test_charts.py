@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2osc.report.charts import Cut, Scale, band, line, steps
+from s2osc.report.charts import CutLine, Scale, band, line, steps
 
 finite = st.floats(-1e6, 1e6)
 
@@ -48,5 +48,5 @@ def test_bars_stand_side_by_side_on_the_floor():
 
 
 def test_the_name_of_a_cut_stands_where_there_is_room():
-    assert not Cut("left", 20).is_right
-    assert Cut("right", 90).is_right
+    assert not CutLine("left", 20).is_right
+    assert CutLine("right", 90).is_right

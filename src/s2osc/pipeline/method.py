@@ -343,7 +343,7 @@ class S2OSCMethod:
             teacher=teacher,
             known=training,
             pool=pooled.inputs,
-            pool_taught=filtered.outputs.logits,
+            pool_teacher_logits=filtered.outputs.logits,
             parts=selection.parts,
             k=selection.k,
             settings=self.student,
@@ -483,7 +483,7 @@ class S2OSCMethod:
             rows = rng(seed, "compared").permutation(len(training))[:N_COMPARED]
             labels = training.labels[rows]
             inputs = training.inputs[rows]
-            of_known = outputs(teacher.network, inputs, what="f looks at items")
+            of_known = outputs(teacher.network, inputs, what="f answers")
             known = one_vector(inputs), of_known.embeddings
         rows = np.flatnonzero(is_unknown)
         unknown = one_vector(pooled.inputs[rows]), teacher_outputs.embeddings[rows]

@@ -16,7 +16,7 @@ from s2osc.types import UNKNOWN, Answer, Predictions
 
 @dataclass(frozen=True, eq=False)
 class OpenSetModel:
-    """f, g and the groups of unknown items: a Recogniser that can be kept and used again."""
+    """f, g and the groups of unknown items: a Recogniser that can be saved."""
 
     teacher: Teacher
     student: Student
@@ -34,8 +34,8 @@ class OpenSetModel:
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown."""
-        taught = self.teacher.outputs(inputs).logits
-        return self.student.probabilities(self.student.outputs(inputs).logits, taught)
+        teacher_logits = self.teacher.outputs(inputs).logits
+        return self.student.probabilities(self.student.outputs(inputs).logits, teacher_logits)
 
     def answer(self, inputs: np.ndarray) -> Answer:
         """Everything about each item. None is filtered: that is a matter of the pool of the fit."""

@@ -74,27 +74,27 @@ class StudentSettings:
 
 
 class Lesson(NamedTuple):
-    """Everything g learns from. Rows of ``taught`` follow those of ``inputs``."""
+    """Everything g learns from. Rows of ``teacher_logits`` follow those of ``inputs``."""
 
     inputs: np.ndarray  # (n, ...) of D_in, then D_out
     labels: np.ndarray  # (n,) class of g
-    taught: np.ndarray  # (n, C) logits of f
+    teacher_logits: np.ndarray  # (n, C) logits of f
     pool: np.ndarray  # (m, ...)
     undecided: np.ndarray  # rows of ``pool`` that are unlabelled
-    pool_taught: np.ndarray  # (m, C) logits of f
+    pool_teacher_logits: np.ndarray  # (m, C) logits of f
     n_known: int  # of D_in
-    pool_unknown: np.ndarray | None = None  # (m,) P(unknown) of each item, where seeds tell it
+    pool_unknown: np.ndarray | None = None  # (m,) P(unknown) of each item, where there are seeds
 
 
-class Step(NamedTuple):
+class StudentBatch(NamedTuple):
     """The items of one step, with what f says of them."""
 
     labelled: Tensor
     labels: Tensor
-    labelled_taught: Tensor
+    labelled_teacher_logits: Tensor
     unlabelled: Tensor
-    unlabelled_taught: Tensor
-    unlabelled_unknown: Tensor | None = None  # P(unknown), as the seeds tell it
+    unlabelled_teacher_logits: Tensor
+    unlabelled_unknown: Tensor | None = None  # P(unknown) by the seeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def prepare_lesson(
     teacher: Teacher,
     known: Labelled,
     pool: np.ndarray,
-    pool_taught: np.ndarray,
+    pool_teacher_logits: np.ndarray,
     parts: Partition,
     k: int,
     settings: StudentSettings,
@@ -174,10 +174,12 @@ def prepare_lesson(
     return Lesson(
         inputs=np.concatenate([d_in, pool[parts.unknown]]),
         labels=np.concatenate([known_labels, np.full(len(parts.unknown), label_of_unknown)]),
-        taught=np.concatenate([teacher.outputs(d_in).logits, pool_taught[parts.unknown]]),
+        teacher_logits=np.concatenate(
+            [teacher.outputs(d_in).logits, pool_teacher_logits[parts.unknown]]
+        ),
         pool=pool,
         undecided=parts.undecided,
-        pool_taught=pool_taught,
+        pool_teacher_logits=pool_teacher_logits,
         n_known=len(rows),
         pool_unknown=pool_unknown if settings.seed_weight else None,
     )
@@ -197,7 +199,9 @@ def labelled_rows(
         yield np.concatenate([rows, lesson.n_known + more])
 
 
-def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) -> Iterator[Step]:
+def steps(
+    lesson: Lesson, settings: StudentSettings, *, seed: int, device: str
+) -> Iterator[StudentBatch]:
     """Pair batches of labelled and unlabelled items without end.
 
     In the binary variant the labelled items are among the unlabelled too, as the supplement says.
@@ -205,12 +209,12 @@ def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) 
     n_labelled, n_undecided = len(lesson.inputs), len(lesson.undecided)
     joined = n_labelled if settings.unknown == "many" else 0
     labels = torch.from_numpy(lesson.labels).to(device)
-    taught = torch.from_numpy(lesson.taught).to(device)
-    pool_taught = torch.from_numpy(lesson.pool_taught).to(device)
+    teacher_logits = torch.from_numpy(lesson.teacher_logits).to(device)
+    pool_teacher_logits = torch.from_numpy(lesson.pool_teacher_logits).to(device)
     pool_unknown = None
     if lesson.pool_unknown is not None:
-        told = np.append(lesson.pool_unknown, (lesson.labels == lesson.labels.max()))
-        pool_unknown = torch.from_numpy(told.astype(np.float32)).to(device)
+        unknown = np.append(lesson.pool_unknown, (lesson.labels == lesson.labels.max()))
+        pool_unknown = torch.from_numpy(unknown.astype(np.float32)).to(device)
     labelled_batches = labelled_rows(lesson, settings, rng(seed, "labelled batches"))
     pool_batches = shuffled(
         n_undecided + joined, settings.training.batch_size, rng(seed, "unlabelled batches")
@@ -219,16 +223,18 @@ def steps(lesson: Lesson, settings: StudentSettings, *, seed: int, device: str) 
         again = drawn[drawn >= n_undecided] - n_undecided
         from_pool = lesson.undecided[drawn[drawn < n_undecided]]
         unlabelled = lesson.pool[from_pool]
-        unlabelled_taught = pool_taught[from_pool]
+        unlabelled_teacher_logits = pool_teacher_logits[from_pool]
         if len(again):
             unlabelled = np.concatenate([unlabelled, lesson.inputs[again]])
-            unlabelled_taught = torch.cat([unlabelled_taught, taught[again]])
-        yield Step(
+            unlabelled_teacher_logits = torch.cat(
+                [unlabelled_teacher_logits, teacher_logits[again]]
+            )
+        yield StudentBatch(
             as_tensor(lesson.inputs[rows], device),
             labels[rows],
-            taught[rows],
+            teacher_logits[rows],
             as_tensor(unlabelled, device),
-            unlabelled_taught,
+            unlabelled_teacher_logits,
             None
             if pool_unknown is None
             else pool_unknown[np.append(from_pool, len(lesson.pool) + again)],
@@ -244,7 +250,9 @@ def believe(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
     return believed
 
 
-def student_loss(network: Network, step: Step, settings: StudentSettings, views: Views) -> Tensor:
+def student_loss(
+    network: Network, step: StudentBatch, settings: StudentSettings, views: Views
+) -> Tensor:
     """L = L_s + lambda_u L_u on one step, and what the seeds say, where they are asked."""
     plain = (views.weak if settings.augment_labelled else views.plain)(step.labelled)
     # The supplement prints H of g(x) but KL of g(Phi(x)); Eq. 3 prints g(x) in both.
@@ -265,20 +273,20 @@ def student_loss(network: Network, step: Step, settings: StudentSettings, views:
     h = hard_loss(network, g_plain, e_plain, step.labels, settings)
     if settings.gate_unknown:
         h = losses.gate_unknown(h, g_plain, step.labels == logits.shape[1] - 1, settings.tau)
-    kl = soft_loss(g_viewed if two_views else g_plain, step.labelled_taught, settings)
+    kl = soft_loss(g_viewed if two_views else g_plain, step.labelled_teacher_logits, settings)
     loss = losses.supervised_loss(h, kl, alpha=settings.alpha)
     if step.unlabelled_unknown is not None:
-        told = losses.unknown_cross_entropy(g_unlabelled, step.unlabelled_unknown)
-        loss = loss + settings.seed_weight * told.mean()
+        by_seeds = losses.unknown_cross_entropy(g_unlabelled, step.unlabelled_unknown)
+        loss = loss + settings.seed_weight * by_seeds.mean()
     if not settings.lambda_u:
         return loss
 
     h = torch.zeros_like(believed.keep)
-    kept = believed.keep.bool()
-    h[kept] = hard_loss(
-        network, g_unlabelled[kept], e_unlabelled[kept], believed.labels[kept], settings
+    is_sure = believed.keep.bool()
+    h[is_sure] = hard_loss(
+        network, g_unlabelled[is_sure], e_unlabelled[is_sure], believed.labels[is_sure], settings
     )
-    kl = soft_loss(g_unlabelled, step.unlabelled_taught, settings)
+    kl = soft_loss(g_unlabelled, step.unlabelled_teacher_logits, settings)
     unsupervised = losses.unsupervised_loss(h, kl, believed.keep, alpha=settings.alpha)
     return loss + settings.lambda_u * unsupervised
 
@@ -296,11 +304,11 @@ def hard_loss(
     return losses.triplet_loss(F.normalize(embeddings), labels, TRIPLET_MARGIN) + read_off
 
 
-def soft_loss(logits: Tensor, taught: Tensor, settings: StudentSettings) -> Tensor:
+def soft_loss(logits: Tensor, teacher_logits: Tensor, settings: StudentSettings) -> Tensor:
     """The teacher's signal per item: on the known classes, or on known against unknown."""
     if settings.unknown == "one":
-        return losses.distil_known(logits, taught, settings.temperature)
-    return losses.distil_binary(logits, losses.psi(taught), settings.temperature)
+        return losses.distil_known(logits, teacher_logits, settings.temperature)
+    return losses.distil_binary(logits, losses.psi(teacher_logits), settings.temperature)
 
 
 def start_network(teacher: Teacher, lesson: Lesson, settings: StudentSettings) -> Network:
@@ -334,7 +342,7 @@ def train_student(
     generator = torch.Generator(device).manual_seed(derive(seed, "student views"))
     views = Views(network, settings.augmentation, augmentation, generator)
 
-    def loss_of(step: Step) -> Tensor:
+    def loss_of(step: StudentBatch) -> Tensor:
         views.learn(step.labelled, step.labels)
         return student_loss(network, step, settings, views)
 

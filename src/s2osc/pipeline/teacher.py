@@ -81,7 +81,7 @@ class Teacher:
 
     def outputs(self, inputs: np.ndarray) -> TeacherOutputs:
         """Logits, entropy, distance and embedding of each item."""
-        logits, embeddings = outputs(self.network, inputs, what="f looks at items")
+        logits, embeddings = outputs(self.network, inputs, what="f answers")
         distance = distance_to_centres(embeddings, self.centres)
         return TeacherOutputs(logits, entropy(logits), distance, embeddings)
 

@@ -9,7 +9,7 @@ from s2osc.pipeline.audit.wording import sentence, verdict
 from s2osc.report.curves import OperatingCurve, PurityChart, operating_curve, purity_chart
 from s2osc.report.distributions import ScoreChart, score_chart
 from s2osc.report.kinds import count_groups
-from s2osc.report.words import Interval
+from s2osc.report.words import IntervalText
 from s2osc.text import plural
 from s2osc.text import rounded_percent as percent
 from s2osc.types import Answer
@@ -21,7 +21,7 @@ class Figure:
 
     name: str
     meaning: str
-    interval: Interval
+    interval: IntervalText
     wanted: float | None = None  # 0 .. 1: what the user asked for
     is_unknown: bool = False  # about the unknown items, not the known
 
@@ -32,8 +32,8 @@ class ClassRow:
 
     name: str
     n_seeds: str
-    false_alarm: Interval
-    accuracy: Interval
+    false_alarm: IntervalText
+    accuracy: IntervalText
     weight: str
 
 
@@ -85,18 +85,18 @@ def figures(audit: Audit) -> list[Figure]:
         Figure(
             "False alarms",
             f"known items called unknown; at most {percent(wanted)} wanted",
-            Interval(audit.false_alarm),
+            IntervalText(audit.false_alarm),
             wanted=wanted,
         ),
         Figure(
             "Accuracy on known classes",
             "known items given their own class",
-            Interval(audit.known_accuracy),
+            IntervalText(audit.known_accuracy),
         ),
         Figure(
             "Unknown share",
             "of this pool is of no known class",
-            Interval(audit.unknown_share),
+            IntervalText(audit.unknown_share),
             is_unknown=True,
         ),
     ]
@@ -105,7 +105,7 @@ def figures(audit: Audit) -> list[Figure]:
             Figure(
                 "Recall of unknown items",
                 "unknown items called unknown",
-                Interval(audit.unknown_recall),
+                IntervalText(audit.unknown_recall),
                 is_unknown=True,
             )
         )
@@ -118,8 +118,8 @@ def class_rows(audit: Audit) -> list[ClassRow]:
         ClassRow(
             name=each.name,
             n_seeds=f"{each.n_seeds:,}",
-            false_alarm=Interval(each.false_alarm),
-            accuracy=Interval(each.known_accuracy),
+            false_alarm=IntervalText(each.false_alarm),
+            accuracy=IntervalText(each.known_accuracy),
             weight=f"{each.weight:.2g}",
         )
         for each in audit.classes

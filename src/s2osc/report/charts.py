@@ -21,7 +21,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutLine:
     """A value drawn across a chart, with its name beside it."""
 
     name: str

@@ -5,8 +5,8 @@ import shlex
 from dataclasses import dataclass
 
 from s2osc.pipeline.audit.record import Audit, OperatingPoint, PurityAudit
-from s2osc.report.charts import Cut, Mark, Scale, band, line
-from s2osc.report.words import Interval, short_number
+from s2osc.report.charts import CutLine, Mark, Scale, band, line
+from s2osc.report.words import IntervalText, short_number
 from s2osc.text import rounded_percent as percent
 from s2osc.types import Answer
 
@@ -55,7 +55,9 @@ def operating_curve(audit: Audit, answer: Answer, *, folder: str) -> OperatingCu
     across = false_alarm_scale([point.false_alarm for point in (*now, *audit.curve)])
     places = [across.place(point.false_alarm) for point in audit.curve]
     recalls = [point.recall for point in audit.curve]
-    points = [_point(point, across, n_pool, Interval(audit.false_alarm).text, "") for point in now]
+    points = [
+        _point(point, across, n_pool, IntervalText(audit.false_alarm).text, "") for point in now
+    ]
     for point in audit.curve:
         command = decide_command(folder, point.false_alarm)
         points.append(_point(point, across, n_pool, percent(point.false_alarm), command))
@@ -130,12 +132,12 @@ def thin_out(points: list[Point]) -> list[Point]:
     >>> [point.left for point in thin_out([Point(39, 50, "", [], ""), *near])]
     [0, 4, 39]
     """
-    kept: list[Point] = []
+    chosen: list[Point] = []
     for point in points:
-        gaps = [math.hypot(point.left - p.left, point.bottom - p.bottom) for p in kept]
+        gaps = [math.hypot(point.left - p.left, point.bottom - p.bottom) for p in chosen]
         if min(gaps, default=math.inf) >= APART:
-            kept.append(point)
-    return sorted(kept, key=lambda point: (point.left, point.bottom))
+            chosen.append(point)
+    return sorted(chosen, key=lambda point: (point.left, point.bottom))
 
 
 def _point(
@@ -149,7 +151,7 @@ def _point(
         name=name if command else f"now: {name}",
         figures=[
             ("False alarms", false_alarms),
-            ("Estimated recall", Interval(point.recall).text),
+            ("Estimated recall", IntervalText(point.recall).text),
             ("Called unknown", f"{point.n_unknown:,} of {n_pool:,}"),
             ("Threshold", short_number(point.threshold)),
         ],
@@ -168,7 +170,7 @@ class PurityChart:
     band: str
     x_ticks: list[Mark]
     y_ticks: list[Mark]
-    chosen: Cut | None  # K
+    chosen: CutLine | None  # K
     caption: str
 
 
@@ -185,7 +187,7 @@ def purity_chart(purity: PurityAudit) -> PurityChart:
         band=band(places, [up.place(point.low) for point in points], heights),
         x_ticks=[Mark(f"{value:,.0f}", across.place(value)) for value in across.ticks(5)],
         y_ticks=[Mark(f"{value:.0%}", up.place(value)) for value in up.ticks(6)],
-        chosen=Cut(f"K = {purity.k:,}", across.place(purity.k)) if purity.k else None,
+        chosen=CutLine(f"K = {purity.k:,}", across.place(purity.k)) if purity.k else None,
         caption=_purity_caption(purity),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.report.charts import Cut, Mark, Scale, steps
+from s2osc.report.charts import CutLine, Mark, Scale, steps
 from s2osc.text import rounded_percent as percent
 from s2osc.types import UNKNOWN, UNSURE, Answer
 
@@ -118,8 +118,8 @@ class ScoreChart:
     pool: str
     seeds: str
     ticks: list[Mark]
-    threshold: Cut | None
-    sure_known: Cut | None
+    threshold: CutLine | None
+    sure_known: CutLine | None
     caption: str
 
 
@@ -173,9 +173,9 @@ def choose_score_axis(scores: np.ndarray, cuts: list[float]) -> ScoreAxis:
     """
     is_stretched = is_crowded(scores)
     values = log_odds(scores) if is_stretched else scores
-    seen = log_odds(np.array(cuts)) if is_stretched else np.array(cuts)
+    shown = log_odds(np.array(cuts)) if is_stretched else np.array(cuts)
     ends = np.percentile(values, [END_PERCENTILE, 100 - END_PERCENTILE])
-    low, high = (float(end) for end in (min([*ends, *seen]), max([*ends, *seen])))
+    low, high = (float(end) for end in (min([*ends, *shown]), max([*ends, *shown])))
     margin = 0.5 if low == high else 0.0
     return ScoreAxis(Scale(low - margin, high + margin), is_stretched)
 
@@ -205,15 +205,15 @@ def shares(scores: np.ndarray, axis: ScoreAxis) -> np.ndarray:
     return counts / len(scores)
 
 
-def _cut(what: str, score: float | None, axis: ScoreAxis) -> Cut | None:
-    return None if score is None else Cut(f"{what} {score:.4g}", axis.place(score))
+def _cut(what: str, score: float | None, axis: ScoreAxis) -> CutLine | None:
+    return None if score is None else CutLine(f"{what} {score:.4g}", axis.place(score))
 
 
 def _caption(pool: np.ndarray, seeds: np.ndarray, threshold: float | None, axis: ScoreAxis) -> str:
-    said = "Height is the share of the pool, and of the seeds, with about that unknown score."
+    text = "Height is the share of the pool, and of the seeds, with about that unknown score."
     if axis.is_stretched:
-        said += " The axis is stretched towards 0 and 1."
+        text += " The axis is stretched towards 0 and 1."
     if threshold is None:
-        return said
+        return text
     above = [percent(float(np.mean(scores > threshold))) for scores in (seeds, pool)]
-    return f"{above[0]} of the seeds and {above[1]} of the pool lie above the threshold. {said}"
+    return f"{above[0]} of the seeds and {above[1]} of the pool lie above the threshold. {text}"

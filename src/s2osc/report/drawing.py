@@ -124,23 +124,23 @@ def save_drawing(path: Path, drawing: Drawing) -> None:
         "picture_sizes": np.array([len(picture) for picture in pictures], np.int64),
         "pictures": np.concatenate([np.empty(0, np.uint8), *pictures]),
     }
-    told: dict[str, object] = {"method": drawing.map.method, "is_crisp": drawing.is_crisp}
+    facts: dict[str, object] = {"method": drawing.map.method, "is_crisp": drawing.is_crisp}
     if drawing.questions:
-        told |= {"questions": drawing.questions, "n_questions": drawing.n_questions}
+        facts |= {"questions": drawing.questions, "n_questions": drawing.n_questions}
     if sheet := drawing.sprites:
         arrays["sprites"] = np.frombuffer(uri_to_bytes(sheet.uri), np.uint8)
-        told |= {"width": sheet.width, "height": sheet.height, "columns": sheet.columns}
+        facts |= {"width": sheet.width, "height": sheet.height, "columns": sheet.columns}
     # One entry, as several would be written in an order of their own.
-    path.write_bytes(save(arrays, metadata={METADATA: json.dumps(told)}))
+    path.write_bytes(save(arrays, metadata={METADATA: json.dumps(facts)}))
 
 
 def load_drawing(path: Path, n_items: int) -> Drawing:
     """Read what ``save_drawing`` wrote for a pool of so many items, or say that it is damaged."""
     try:
         with safe_open(path, framework="numpy") as file:
-            told = json.loads(file.metadata()[METADATA])
+            facts = json.loads(file.metadata()[METADATA])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return _assemble(told, arrays, n_items)
+        return _assemble(facts, arrays, n_items)
     except (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
@@ -148,13 +148,13 @@ def load_drawing(path: Path, n_items: int) -> Drawing:
         ) from error
 
 
-def _assemble(told: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
+def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
     items, points, components = (arrays[name] for name in ("items", "points", "components"))
     if not len(items) == len(points) == len(components) or points.shape[1:] != (2,):
         raise ValueError("its arrays are of different lengths")
     questions = tuple(
         Question(int(item), str(suggested), str(why))
-        for item, suggested, why in told.get("questions", ())
+        for item, suggested, why in facts.get("questions", ())
     )
     asked_items = np.array([question.item for question in questions], np.int64)
     shown = np.concatenate([items, arrays["picture_items"], asked_items])
@@ -169,10 +169,10 @@ def _assemble(told: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int)
     sheet = None
     if "sprites" in arrays:
         uri = bytes_to_uri(arrays["sprites"].tobytes())
-        sheet = SpriteSheet(uri, *(int(told[name]) for name in ("width", "height", "columns")))
-    pool_map = PoolMap(items, points, components, told["method"])
-    n_questions = int(told.get("n_questions", 0))
-    return Drawing(pool_map, sheet, pictures, bool(told["is_crisp"]), questions, n_questions)
+        sheet = SpriteSheet(uri, *(int(facts[name]) for name in ("width", "height", "columns")))
+    pool_map = PoolMap(items, points, components, facts["method"])
+    n_questions = int(facts.get("n_questions", 0))
+    return Drawing(pool_map, sheet, pictures, bool(facts["is_crisp"]), questions, n_questions)
 
 
 # --- galleries: the items a person should look at first ---------------------------------------

@@ -66,18 +66,18 @@ def find_kinds(answer: Answer, classes: tuple[str, ...]) -> list[Kind]:
     [('cat', 1, 'circle'), ('dog', 0, 'circle'), ('Group 0', 2, 'diamond')]
     """
     n_groups = count_groups(answer)
-    looks = [_look("known", place, name) for place, name in enumerate(classes)]
-    looks += [_look("unknown", place, f"Group {place}") for place in range(n_groups)]
+    styles = [_style("known", place, name) for place, name in enumerate(classes)]
+    styles += [_style("unknown", place, f"Group {place}") for place in range(n_groups)]
     if answer.is_unsure.any():
-        looks.append({"side": "unsure", "name": "Unsure", "colour": "--unsure", "shape": "ring"})
-    counts = np.bincount(kind_of_item(answer, len(classes)), minlength=len(looks)).tolist()
+        styles.append({"side": "unsure", "name": "Unsure", "colour": "--unsure", "shape": "ring"})
+    counts = np.bincount(kind_of_item(answer, len(classes)), minlength=len(styles)).tolist()
     return [
-        Kind(index=index, count=count, share=count / len(answer.labels), **look)
-        for index, (look, count) in enumerate(zip(looks, counts, strict=True))
+        Kind(index=index, count=count, share=count / len(answer.labels), **style)
+        for index, (style, count) in enumerate(zip(styles, counts, strict=True))
     ]
 
 
-def _look(side: str, place: int, name: str) -> dict[str, str]:
+def _style(side: str, place: int, name: str) -> dict[str, str]:
     """How the class or group with this place among its like is called and drawn."""
     if side == "known":
         colours, n_colours, shapes = "--known", N_KNOWN_COLOURS, KNOWN_SHAPES

@@ -90,7 +90,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionView:
     """A question as the page shows it."""
 
     name: str
@@ -174,9 +174,9 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
     )
 
 
-def _questions(inputs: ReportInputs, drawing: Drawing) -> list[Asked]:
+def _questions(inputs: ReportInputs, drawing: Drawing) -> list[QuestionView]:
     return [
-        Asked(inputs.names[item], suggested, why, drawing.pictures.get(item))
+        QuestionView(inputs.names[item], suggested, why, drawing.pictures.get(item))
         for item, suggested, why in drawing.questions
     ]
 

@@ -35,7 +35,7 @@ INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "AR
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalText:
     """A share from 0 to 1 with its interval; None where it was not estimated."""
 
     figure: Estimate | None
@@ -58,7 +58,7 @@ class Interval:
     def range(self) -> str:
         """Between which shares the estimate lies; nothing where there is no estimate.
 
-        >>> Interval(Estimate(0.04, 0.021, 0.063)).range, Interval(None).range
+        >>> IntervalText(Estimate(0.04, 0.021, 0.063)).range, IntervalText(None).range
         ('2.1% to 6.3%', '')
         """
         return f"{percent(self.figure.low)} to {percent(self.figure.high)}" if self.figure else ""
@@ -67,7 +67,7 @@ class Interval:
     def text(self) -> str:
         """The estimate and its interval.
 
-        >>> Interval(Estimate(0.04, 0.021, 0.063)).text, Interval(None).text
+        >>> IntervalText(Estimate(0.04, 0.021, 0.063)).text, IntervalText(None).text
         ('4.0% (2.1% to 6.3%)', 'not estimated')
         """
         return f"{self.value} ({self.range})" if self.figure else self.value
@@ -100,7 +100,7 @@ class Composition:
 
 
 @dataclass(frozen=True)
-class Table:
+class DetailTable:
     """Rows of a name and a value."""
 
     title: str
@@ -108,7 +108,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepTime:
     """How long one step of the run took."""
 
     name: str
@@ -199,28 +199,28 @@ def texts(value: str | list[str] | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or [])
 
 
-def steps(summary: dict[str, Any]) -> list[Step]:
+def steps(summary: dict[str, Any]) -> list[StepTime]:
     """The steps of the run in the order they ran."""
     seconds = summary.get("seconds") or {}
     longest = max(seconds.values(), default=0) or 1
-    return [Step(spell(name), value, value / longest) for name, value in seconds.items()]
+    return [StepTime(spell(name), value, value / longest) for name, value in seconds.items()]
 
 
-def tables(summary: dict[str, Any], audit: Audit | None) -> list[Table]:
+def tables(summary: dict[str, Any], audit: Audit | None) -> list[DetailTable]:
     """The rest of the summary: a table per mapping, and one of single values."""
-    found = [Table("Audit", flatten(_single_figures(tell(audit))))] if audit else []
+    found = [DetailTable("Audit", flatten(_single_figures(tell(audit))))] if audit else []
     single = []
     for key, value in summary.items():
         if key in PLACED_KEYS:
             continue
         if isinstance(value, dict):
-            found.append(Table(spell(key), flatten(value)))
+            found.append(DetailTable(spell(key), flatten(value)))
         else:
             single.append((spell(key), format_value(value)))
     nested = {k: v for k, v in (summary.get("metrics") or {}).items() if isinstance(v, dict)}
     if nested:
-        found.append(Table("Metrics in detail", flatten(nested)))
-    return [Table("Run", single), *found] if single else found
+        found.append(DetailTable("Metrics in detail", flatten(nested)))
+    return [DetailTable("Run", single), *found] if single else found
 
 
 def _single_figures(audit: dict[str, Any]) -> dict[str, Any]:

@@ -290,13 +290,13 @@ def _alarms(
     """
     if settings.rule == "argmax" or not np.isfinite(threshold):
         return evidence.seed_score > threshold
-    turn = rng(seed, "folds").permutation(len(evidence.seed_score)) % N_FOLDS
-    is_alarm = np.zeros(len(turn), bool)
+    fold_of = rng(seed, "folds").permutation(len(evidence.seed_score)) % N_FOLDS
+    is_alarm = np.zeros(len(fold_of), bool)
     for fold in range(N_FOLDS):
-        others = evidence.without_seeds(turn == fold)
+        others = evidence.without_seeds(fold_of == fold)
         if len(others.seed_score):
             chosen = choose_threshold(others, share_of_unknown(others).estimate, settings)
-            is_alarm[turn == fold] = evidence.seed_score[turn == fold] > chosen
+            is_alarm[fold_of == fold] = evidence.seed_score[fold_of == fold] > chosen
     return is_alarm
 
 

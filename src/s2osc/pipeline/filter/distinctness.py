@@ -92,8 +92,8 @@ def distinctness(
 ) -> np.ndarray:
     """w = u + lambda d (Eq. 2), each in its unit.
 
-    >>> seen = np.zeros((2, 2))
-    >>> teacher_outputs = TeacherOutputs(seen, np.array([0.5, 0.1]), np.array([1.0, 4.0]), seen)
+    >>> zeros = np.zeros((2, 2))
+    >>> teacher_outputs = TeacherOutputs(zeros, np.array([0.5, 0.1]), np.array([1.0, 4.0]), zeros)
     >>> distinctness(teacher_outputs, Units(1, 1), FilterSettings(distance_weight=0.5)).tolist()
     [1.0, 2.1]
     """
@@ -216,8 +216,8 @@ def sample_balanced(labels: np.ndarray, k: int, random: np.random.Generator) -> 
     """
     order = random.permutation(len(labels))
     # The n-th item of every class comes before the (n+1)-th of any: shares differ by one at most.
-    turn = np.empty(len(labels), int)
+    rank_in_class = np.empty(len(labels), int)
     for c in range(labels.max() + 1):
         of_class = order[labels[order] == c]
-        turn[of_class] = np.arange(len(of_class))
-    return np.sort(order[np.argsort(turn[order], kind="stable")[:k]])
+        rank_in_class[of_class] = np.arange(len(of_class))
+    return np.sort(order[np.argsort(rank_in_class[order], kind="stable")[:k]])

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 
-class Cut(NamedTuple):
+class GraphCut(NamedTuple):
     """Two parts of some items, and what it takes to part them."""
 
     value: float  # the normalised cut
@@ -71,11 +71,11 @@ def links(nearest: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return linked + linked.T
 
 
-def best_cut(rows: np.ndarray, random: np.random.Generator) -> Cut:
+def best_cut(rows: np.ndarray, random: np.random.Generator) -> GraphCut:
     """The least normalised cut along the slowest mode, with a tenth of the rows on each side."""
     nearest = nearest_others(rows, n_neighbours(len(rows)))
     rank = np.argsort(np.argsort(slowest_modes(nearest, 2, random)[:, 1], kind="stable"))
     places = np.unique(np.linspace(0.1, 0.9, 81) * len(rows)).astype(int)
     found = [(rank >= place).astype(int) for place in places]
-    parted = [Cut(float(cuts(nearest, sides)[0, 1]), sides) for sides in found]
+    parted = [GraphCut(float(cuts(nearest, sides)[0, 1]), sides) for sides in found]
     return min(parted, key=attrgetter("value"))
