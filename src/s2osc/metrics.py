@@ -202,9 +202,9 @@ def evaluate_classes(
     first = max(truth.max(initial=0), labels.max(initial=0)) + 1  # unknown classes follow the known
     classes = truth.copy()
     classes[is_unknown] = first + places
-    said = labels.copy()
-    said[called] = _match(groups[called], classes[called], first + np.arange(len(unknown)))
-    figures = weighted_scores(classes, said)
+    matched = labels.copy()
+    matched[called] = _match(groups[called], classes[called], first + np.arange(len(unknown)))
+    figures = weighted_scores(classes, matched)
     return _rounded({f"class_{name}": value for name, value in figures.items()})
 
 

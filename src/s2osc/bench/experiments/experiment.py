@@ -82,7 +82,7 @@ class Experiment:
     headlines: tuple[str, ...] = ("f1",)  # figures of a brief table
     table: str | None = None  # of the paper, whose figures stand beside ours
     sizes: Mapping[str, Scale] = field(default_factory=dict)  # empty: its protocol is its size
-    pictures: tuple[str, ...] = ()  # what is drawn of each run and kept in its record
+    pictures: tuple[str, ...] = ()  # what is drawn of each run and stored in its record
     keeps_networks: bool = True  # f is trained once for all methods; False: each trains its own
     records: str | None = None  # the experiment whose records it shows; None: its own
 

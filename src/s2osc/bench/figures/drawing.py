@@ -1,4 +1,4 @@
-"""What all figures of the benchmark share: records in panels, looks, a canvas, two files.
+"""What all figures of the benchmark share: records in panels, styles, a canvas, two files.
 
 Every figure can be read in grey print and by people who see few colours: shapes, hatches and
 lightness differ wherever colours do. The caller's settings of Matplotlib are neither used nor
@@ -30,8 +30,8 @@ except ImportError as error:
     ) from error
 
 __all__ = [
+    "BAR_STYLES",
     "DARK",
-    "LOOKS",
     "METRIC_NAMES",
     "MOST_COLUMNS",
     "NARROWEST",
@@ -78,20 +78,20 @@ STYLE: dict[str, Any] = {
 DARK = "#12355b"
 
 
-class Look(NamedTuple):
+class BarStyle(NamedTuple):
     """How the bars of one series differ from the others, in colour and without it."""
 
     colour: str  # never dark: deviations are drawn over it in black
     hatch: str
 
 
-LOOKS = (
-    Look("#5b8db8", ""),
-    Look("#d3e3f1", "////"),
-    Look("#fff0b8", "...."),
-    Look("#e3a587", "\\\\\\\\"),
-    Look("#ffffff", "xxxx"),
-    Look("#b8b8b8", "----"),
+BAR_STYLES = (
+    BarStyle("#5b8db8", ""),
+    BarStyle("#d3e3f1", "////"),
+    BarStyle("#fff0b8", "...."),
+    BarStyle("#e3a587", "\\\\\\\\"),
+    BarStyle("#ffffff", "xxxx"),
+    BarStyle("#b8b8b8", "----"),
 )
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from s2osc.bench.figures.drawing import (
+    BAR_STYLES,
     DARK,
-    LOOKS,
     METRIC_NAMES,
     Axes,
     Figure,
@@ -109,17 +109,17 @@ def _draw_bars_on(
 ) -> None:
     values = {row: _values(records, metric, method) for row, method in enumerate(methods)}
     found = {row + offset_of(place, n_metrics): v for row, v in values.items() if v}
-    look, height = LOOKS[place % len(LOOKS)], 0.8 / n_metrics
+    style, height = BAR_STYLES[place % len(BAR_STYLES)], 0.8 / n_metrics
     axes.barh(
         list(found),
         [np.mean(numbers) for numbers in found.values()],
         height=height,
         xerr=[_deviation(numbers) for numbers in found.values()],
         error_kw={"linewidth": 1.1},
-        color=look.colour,
+        color=style.colour,
         edgecolor="black",
         linewidth=0.6,
-        hatch=look.hatch,
+        hatch=style.hatch,
         label=METRIC_NAMES.get(metric, metric),
     )
     if metric == "f_out" and (reference := _values(records, "f_out_all_unknown")):

@@ -21,18 +21,18 @@ LARGEST_SIDE = 64  # pixels of a stored image
 
 
 def pictures_of(
-    kinds: Sequence[str], split: Split, fitted: Any, said: Predictions, *, seed: int
+    kinds: Sequence[str], split: Split, fitted: Any, predictions: Predictions, *, seed: int
 ) -> dict[str, Any]:
-    """Those of the wanted pictures that a run can give; ``said`` is the answer for the pool.
+    """Those of the wanted pictures that a run can give; ``predictions`` are for the pool.
 
     A gallery needs a method that filters, counterfactuals one that makes some, both images.
     """
     pictures: dict[str, Any] = {}
     if "embedding" in kinds:
         features = fitted.features(split.pool)
-        pictures["embedding"] = embedding_of(features, split.truth, said.labels, seed=seed)
-    if "gallery" in kinds and isinstance(said, Answer) and split.pool.dtype == np.uint8:
-        pictures["gallery"] = gallery_of(split.pool, said.filtered, split.truth, seed=seed)
+        pictures["embedding"] = embedding_of(features, split.truth, predictions.labels, seed=seed)
+    if "gallery" in kinds and isinstance(predictions, Answer) and split.pool.dtype == np.uint8:
+        pictures["gallery"] = gallery_of(split.pool, predictions.filtered, split.truth, seed=seed)
     examples = getattr(fitted, "examples", None)
     if "counterfactuals" in kinds and examples and examples.originals.dtype == np.uint8:
         pictures["counterfactuals"] = counterfactuals_of(*examples)

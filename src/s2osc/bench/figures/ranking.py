@@ -33,7 +33,7 @@ FEWEST_CELLS = 2
 
 
 @dataclass(frozen=True)
-class Ranking:
+class MethodRanks:
     """Methods from best to worst, and which of them no test tells apart."""
 
     methods: tuple[str, ...]
@@ -45,7 +45,7 @@ class Ranking:
     left_out: tuple[str, ...]  # methods that lack too many cells
 
 
-def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> Ranking:
+def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> MethodRanks:
     """Rank methods by their scores, higher is better, in the cells that all of them have.
 
     Methods with the fewest cells are left out until the others share half of the cells.
@@ -65,7 +65,7 @@ def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> Ranking:
     difference = critical_difference(len(methods), len(cells))
     # Where the Friedman test finds no difference at all, none may be looked for between pairs.
     reach = difference if p_value < SIGNIFICANCE else inf
-    return Ranking(
+    return MethodRanks(
         methods=tuple(methods[i] for i in best_first),
         mean_ranks=mean_ranks[best_first],
         n_cells=len(cells),
@@ -96,7 +96,8 @@ def choose_methods(
 def friedman_p_value(ranks: np.ndarray) -> float:
     """How likely mean ranks this different are where methods do not differ; ties are allowed for.
 
-    ``ranks`` is (cells, methods).
+    ``ranks`` is (cells, methods). SciPy's ``friedmanchisquare`` is the same from three methods on,
+    and refuses two.
     """
     n_cells, k = ranks.shape
     between = float(np.sum((ranks.sum(axis=0) - n_cells * (k + 1) / 2) ** 2))
@@ -162,7 +163,7 @@ def _size_of(records: Sequence[Record]) -> str:
     return sizes[0]
 
 
-def _verdict(ranking: Ranking) -> str:
+def _verdict(ranking: MethodRanks) -> str:
     differ = "differ" if ranking.p_value < SIGNIFICANCE else "do not differ beyond chance"
     p_value = "p < 0.001" if ranking.p_value < 0.001 else f"p = {ranking.p_value:.3f}"
     left_out = ", ".join(ranking.left_out)
@@ -172,7 +173,7 @@ def _verdict(ranking: Ranking) -> str:
     ) + (f" Left out, with too few cells: {left_out}." if left_out else "")
 
 
-def draw_ranking_on(axes: Axes, ranking: Ranking) -> None:
+def draw_ranking_on(axes: Axes, ranking: MethodRanks) -> None:
     """A critical-difference diagram: best at the left, bars join what cannot be told apart."""
     k = len(ranking.methods)
     n_left = ceil(k / 2)

@@ -205,7 +205,7 @@ def _named(series: Mapping[Setting, Mapping[str, Sequence[Sequence[float]]]]) ->
     return best[:N_NAMED]
 
 
-def _look(method: str, named: Sequence[str]) -> dict[str, Any]:
+def _line_style(method: str, named: Sequence[str]) -> dict[str, Any]:
     place = named.index(method)
     if place == 0:
         return {"color": DARK, "marker": "o", "linewidth": 2.2, "markersize": 5}
@@ -218,7 +218,7 @@ def _draw_line(
 ) -> None:
     x = np.arange(first, first + len(means))
     if method in named:
-        axes.plot(x, means, label=method, **_look(method, named))
+        axes.plot(x, means, label=method, **_line_style(method, named))
     else:
         axes.plot(x, means, color="0.8", linewidth=0.8, zorder=1)
 
@@ -227,7 +227,7 @@ def _complete_legend(axes: Axes, named: Sequence[str]) -> None:
     there = axes.get_legend_handles_labels()[1]
     for method in named:
         if method not in there:
-            axes.plot([], [], label=method, **_look(method, named))
+            axes.plot([], [], label=method, **_line_style(method, named))
 
 
 Drawing = Callable[[Sequence[Record]], Figure]

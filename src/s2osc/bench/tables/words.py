@@ -169,9 +169,9 @@ def explain_pools(runs: Runs) -> str:
     if runs.has_several_unknown:
         sentences.append(
             "Figures of groups are over all truly unknown items: one called known is wrong. "
-            "Unknown classes count as one, and by themselves where that is said: groups are then "
-            "matched to them with the truth. DTC and, for methods without groups, k-means are told "
-            "their number; S2OSC is not."
+            "Unknown classes count as one, and by themselves where the caption says so: groups are "
+            "then matched to them with the truth. DTC and, for methods without groups, k-means are "
+            "given their number; S2OSC is not."
         )
     titles = " ".join(map(dataset_title, runs.recorded))
     notes = {name: note for name, note in NOTES.items() if name in titles}
@@ -182,9 +182,9 @@ def explain_pools(runs: Runs) -> str:
 STREAM_SENTENCES = {
     "f1": "Averages are plain means over windows, each judged before its labels came; a class "
     "counts as known from the window after the one it emerged in. Weighted recall is accuracy.",
-    "class_accuracy": "New classes count as one, and by themselves, as in the paper, where that is "
-    "said: groups of unknown items are then matched to them with the truth. Where a method has no "
-    "groups, k-means makes them, told the number of new classes.",
+    "class_accuracy": "New classes count as one, and by themselves, as in the paper, where the "
+    "caption says so: groups of unknown items are then matched to them with the truth. Where a "
+    "method has no groups, k-means makes them, given the number of new classes.",
     "seconds_per_window": "Seconds are those of a machine that other runs shared.",
     "forgetting": "Forgetting: (A* - mean of A_k) / A*, where A_k is the accuracy after stage k on "
     "items never seen, mean over the arrivals of classes so far, and A* that of one f of all data; "
@@ -218,7 +218,7 @@ def _joint(runs: Runs) -> str:
     return f"A*: {', '.join(texts)}." if texts else ""
 
 
-# What a reader should not have to look for
+# What a reader should not miss
 
 
 def who_beats_ours(runs: Runs) -> str:

@@ -38,22 +38,22 @@ class Judgement:
 
 
 def judge(
-    split: Split, fitted: Recogniser, said: Predictions, *, detects_only: bool, seed: int
+    split: Split, fitted: Recogniser, predictions: Predictions, *, detects_only: bool, seed: int
 ) -> Judgement:
-    """All figures of one run; ``said`` is the answer for the pool."""
+    """All figures of one run; ``predictions`` are those for the pool."""
     n_unknown = len(split.unknown_classes)
     is_unknown = split.truth == UNKNOWN
-    figures = evaluate(split.truth, said)
-    groups = groups_of(fitted, split.pool, said, n_unknown, seed=seed)
+    figures = evaluate(split.truth, predictions)
+    groups = groups_of(fitted, split.pool, predictions, n_unknown, seed=seed)
     figures |= evaluate_groups(split.truth_classes, is_unknown, groups)
     if n_unknown > 1:
-        figures |= evaluate_classes(split.truth, split.truth_classes, said.labels, groups)
+        figures |= evaluate_classes(split.truth, split.truth_classes, predictions.labels, groups)
     if isinstance(fitted, Solution):
         figures |= judge_steps(split, fitted)
     in_paper_mode = held_out = None
     if detects_only:
         in_paper_mode = evaluate_paper_mode(
-            split.truth, split.truth_classes, said, fitted.features(split.pool), seed=seed
+            split.truth, split.truth_classes, predictions, fitted.features(split.pool), seed=seed
         )
     if len(split.held_out):
         of_new = fitted.predict(split.held_out)
@@ -67,19 +67,19 @@ def judge(
 
 
 def groups_of(
-    fitted: Any, inputs: np.ndarray, said: Predictions, n_unknown: int, *, seed: int
+    fitted: Any, inputs: np.ndarray, predictions: Predictions, n_unknown: int, *, seed: int
 ) -> np.ndarray:
     """(n,) the groups of a method that has some; of others, k-means of what they call unknown.
 
-    k-means is told the true number of unknown classes, and so is DTC by ``adapt``, as in the paper;
-    the groups of S2OSC are not.
+    k-means is given the true number of unknown classes, and so is DTC, as in the paper; S2OSC
+    finds its own.
     """
-    if isinstance(said, Answer):
-        return said.groups
+    if isinstance(predictions, Answer):
+        return predictions.groups
     if hasattr(fitted, "groups"):
         return np.asarray(fitted.groups(inputs))
     groups = np.full(len(inputs), -1)
-    unknown = said.labels == UNKNOWN
+    unknown = predictions.labels == UNKNOWN
     if unknown.any():
         groups[unknown] = kmeans_groups(fitted.features(inputs[unknown]), max(n_unknown, 1), seed)
     return groups
@@ -103,7 +103,7 @@ def judge_steps(split: Split, solution: Solution) -> dict[str, float]:
 
 
 def judge_audit(figures: dict[str, float], audit: Audit) -> dict[str, float]:
-    """What the seeds said beside what is true: 1 where an interval covers the truth, else 0."""
+    """The audit's figures beside what is true: 1 where an interval covers the truth, else 0."""
     rounding = 1e-5  # of the figures: a rate that is an end of its interval is within
     found = {
         "nothing_unknown": float(audit.nothing_unknown),
@@ -143,8 +143,10 @@ def run_once(
         with clock("fit"):
             fitted = method.fit(split.known, split.pool, seed=seed, device=device)
         with clock("predict"):
-            said = fitted.answer if isinstance(fitted, Solution) else fitted.predict(split.pool)
-        judged = judge(split, fitted, said, detects_only=detects_only, seed=seed)
+            predictions = (
+                fitted.answer if isinstance(fitted, Solution) else fitted.predict(split.pool)
+            )
+        judged = judge(split, fitted, predictions, detects_only=detects_only, seed=seed)
     seconds = seconds_per_step(fitted, clock.seconds, cache)
     record: dict[str, Any] = {
         "metrics": judged.metrics,
@@ -156,7 +158,7 @@ def run_once(
     if isinstance(fitted, Solution):
         record |= {"k": fitted.k, "steps": fitted.n_steps}
     if pictures:
-        record["pictures"] = pictures_of(pictures, split, fitted, said, seed=seed)
+        record["pictures"] = pictures_of(pictures, split, fitted, predictions, seed=seed)
     return record
 
 

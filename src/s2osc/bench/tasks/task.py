@@ -1,4 +1,4 @@
-"""What a task is: the items of a run, what is told of them, and the figures that come out."""
+"""What a task is: the items of a run, the facts of them, and the figures that come out."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -28,7 +28,7 @@ class Trial:
     networks: str | None = None  # the preset of networks and budget; None: the method's own
     flip: bool = True  # a mirrored image keeps its class
     keeps_networks: bool = True  # f is read from a cache where another method has trained it
-    pictures: tuple[str, ...] = ()  # what is drawn of the run and kept in its record
+    pictures: tuple[str, ...] = ()  # what is drawn of the run and stored in its record
 
 
 class Task(Protocol[Items]):
