@@ -102,6 +102,9 @@ def test_a_self_taught_stream_is_judged_by_what_its_classes_mostly_are(items, tm
     course = Course(n_windows=2, known_classes=("a", "b", "c"))
     told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20), self_taught=True)
     assert told["windows"][0]["joined"] == ["new 1"]
+    # Nobody was asked, so no label was given.
+    assert told["labels"] == 0
+    assert [window["answered"] for window in told["windows"]] == [0, 0]
     assert told["windows"][0]["metrics"]["held_out_accuracy"] > 0.9
 
 

@@ -11,8 +11,8 @@ from s2osc.baselines.msp import MSP
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.baselines.shared import TeacherRecipe
 from s2osc.stream.learner import (
+    FitData,
     Incremental,
-    Kept,
     Prototyping,
     Refit,
     Sketching,
@@ -47,18 +47,18 @@ KNOWN, WINDOW, ANSWERS = part((0, 1, 2), 0, 30), part(range(4), 30, 50), part((3
 NEW = part(range(4), 50, 60)
 
 
-def accuracy(learner, state, seen) -> float:
-    return float(np.mean(learner.name_known(state, seen, NEW.inputs) == NEW.labels))
+def accuracy(learner, state, recognition) -> float:
+    return float(np.mean(learner.name_known(state, recognition, NEW.inputs) == NEW.labels))
 
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
 def test_a_window_is_answered_for_every_item_by_known_classes_or_unknown(learner):
     state = learner.begin(KNOWN, seed=0)
-    seen = learner.recognise(state, WINDOW.inputs, seed=1)
-    assert set(seen.answer.labels) <= {UNKNOWN, 0, 1, 2}
-    assert len(seen.answer.labels) == len(seen.embeddings) == len(WINDOW)
-    assert seen.groups is None or len(seen.groups) == len(WINDOW)
-    named = learner.name_known(state, seen, NEW.inputs)
+    recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+    assert set(recognition.predictions.labels) <= {UNKNOWN, 0, 1, 2}
+    assert len(recognition.predictions.labels) == len(recognition.embeddings) == len(WINDOW)
+    assert recognition.groups is None or len(recognition.groups) == len(WINDOW)
+    named = learner.name_known(state, recognition, NEW.inputs)
     assert set(named) <= {0, 1, 2}
     assert np.mean((named == NEW.labels)[NEW.labels < 3]) > 0.9
 
@@ -66,22 +66,22 @@ def test_a_window_is_answered_for_every_item_by_known_classes_or_unknown(learner
 @pytest.mark.parametrize("learner", UPDATING.values(), ids=UPDATING.keys())
 def test_a_new_class_is_learnt_and_old_ones_stay_known(learner):
     state = learner.begin(KNOWN, seed=0)
-    seen = learner.recognise(state, WINDOW.inputs, seed=1)
-    before = learner.name_known(state, seen, NEW.inputs)
-    later = learner.learn(state, seen, ANSWERS, seed=1)
+    recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+    before = learner.name_known(state, recognition, NEW.inputs)
+    later = learner.learn(state, ANSWERS, recognition=recognition, seed=1)
     last = learner.conclude(later, WINDOW.inputs, seed=2)
     assert accuracy(learner, later, last) > 0.9
     # What was known before is as it was: a state is a value.
-    np.testing.assert_array_equal(learner.name_known(state, seen, NEW.inputs), before)
+    np.testing.assert_array_equal(learner.name_known(state, recognition, NEW.inputs), before)
 
 
 @pytest.mark.parametrize("learner", UPDATING.values(), ids=UPDATING.keys())
 def test_the_same_seed_learns_the_same(learner):
     def follow():
         state = learner.begin(KNOWN, seed=0)
-        seen = learner.recognise(state, WINDOW.inputs, seed=1)
-        later = learner.learn(state, seen, ANSWERS, seed=1)
-        return seen.answer.unknown_score, learner.name_known(
+        recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+        later = learner.learn(state, ANSWERS, recognition=recognition, seed=1)
+        return recognition.predictions.unknown_score, learner.name_known(
             later, learner.conclude(later, WINDOW.inputs, seed=2), WINDOW.inputs
         )
 
@@ -89,37 +89,39 @@ def test_the_same_seed_learns_the_same(learner):
         np.testing.assert_array_equal(first, again)
 
 
-def test_a_static_method_answers_as_it_did_at_the_beginning_whatever_it_is_told():
+def test_a_static_method_answers_as_it_did_at_the_beginning_whatever_it_is_account():
     learner = LEARNERS["static"]
     state = learner.begin(KNOWN, seed=0)
-    seen = learner.recognise(state, WINDOW.inputs, seed=1)
+    recognition = learner.recognise(state, WINDOW.inputs, seed=1)
     assert not learner.updates
-    assert learner.learn(state, seen, ANSWERS, seed=1) is state
+    assert learner.learn(state, ANSWERS, recognition=recognition, seed=1) is state
     again = learner.recognise(state, WINDOW.inputs, seed=2)
-    np.testing.assert_array_equal(again.answer.labels, seen.answer.labels)
+    np.testing.assert_array_equal(again.predictions.labels, recognition.predictions.labels)
 
 
 def test_a_refit_sees_the_memory_of_what_it_was_fitted_to_and_the_answers_after_it():
     learner = Refit(MSP(recipe=RECIPE), MemorySettings(size=12, seeds=0.0))
     state = learner.begin(KNOWN, seed=0)
     assert len(state.items) == len(KNOWN)
-    seen = learner.recognise(state, WINDOW.inputs, seed=1)
-    later = learner.learn(state, seen, ANSWERS, seed=1)
+    recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+    later = learner.learn(state, ANSWERS, recognition=recognition, seed=1)
     assert len(later.memory.seeds) == 0
     counts = np.bincount(later.items.labels)
     assert counts.tolist() == [4, 4, 4, len(ANSWERS)]
     fitted = learner.recognise(later, WINDOW.inputs, seed=2)
-    last = learner.learn(later, fitted, part((0,), 50, 55), seed=2)
+    last = learner.learn(later, part((0,), 50, 55), recognition=fitted, seed=2)
     assert np.bincount(last.items.labels).tolist() == [3 + 5, 3, 3, 3]
 
 
 def test_what_is_remembered_are_items_that_were_labelled():
     learner = LEARNERS["refit"]
     state = learner.begin(KNOWN, seed=0)
-    kept = learner.learn(state, learner.recognise(state, WINDOW.inputs, seed=1), ANSWERS, seed=1)
-    assert isinstance(kept, Kept)
+    data = learner.learn(
+        state, ANSWERS, recognition=learner.recognise(state, WINDOW.inputs, seed=1), seed=1
+    )
+    assert isinstance(data, FitData)
     known = {row.tobytes(): label for row, label in zip(KNOWN.inputs, KNOWN.labels, strict=True)}
-    exemplars = kept.memory.exemplars
+    exemplars = data.memory.exemplars
     for row, label in zip(exemplars.inputs, exemplars.labels, strict=True):
         assert known[row.tobytes()] == label
 
@@ -129,13 +131,13 @@ def test_only_ours_tells_what_an_update_did():
         learner = LEARNERS[name]
         state = learner.begin(KNOWN, seed=0)
         assert learner.account(state) is None
-        seen = learner.recognise(state, WINDOW.inputs, seed=1)
-        told = learner.account(learner.learn(state, seen, ANSWERS, seed=1))
+        recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+        account = learner.account(learner.learn(state, ANSWERS, recognition=recognition, seed=1))
         if name == "ours":
-            assert (told["n_labels"], told["n_new_classes"]) == (len(ANSWERS), 1)
-            assert {"before", "after", "holds"} <= told["memory"].keys()
+            assert (account.n_labels, account.n_new_classes) == (len(ANSWERS), 1)
+            assert {"before", "after", "holds"} <= account.as_dict()["memory"].keys()
         else:
-            assert told is None
+            assert account is None
 
 
 def test_joined_items_keep_their_labels():

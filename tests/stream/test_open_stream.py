@@ -265,10 +265,10 @@ def test_a_self_taught_stream_asks_nothing_and_leaves_no_question_open():
     stream = begin(LABELS[IS_KNOWN], self_taught=True)
     answer = stream.classify(WINDOW)
     assert (len(answer.queries), answer.why) == (0, [])
-    assert stream.state.asked is None
+    assert stream.state.questions is None
     assert (stream.history[-1]["asked"], stream.history[-1]["answered"]) == (0, 0)
     stream.classify(WINDOW[TRUTH < 2])
-    assert stream.state.asked is None
+    assert stream.state.questions is None
 
 
 def test_a_self_taught_stream_learns_nothing_where_nothing_is_unknown():

@@ -18,8 +18,8 @@ from s2osc.errors import DataError, ModelError, OutputError
 from s2osc.pipeline.presets import PRESETS
 from s2osc.settings import flatten
 from s2osc.stream import store as storing
-from s2osc.stream.incremental import IncrementalS2OSC
-from s2osc.stream.state import Asked, StreamState, Waiting
+from s2osc.stream.learner import Incremental
+from s2osc.stream.state import Questions, StreamState, Waiting
 from s2osc.stream.store import open_store, read_pointer, read_state
 from s2osc.stream.windows import begin_stream
 from s2osc.types import Labelled
@@ -30,7 +30,7 @@ ENTRY = {"window": 1, "items": 5, "new_classes": ["dög"], "updates": [{"seconds
 
 def make_state(inputs: np.ndarray, labels: np.ndarray) -> StreamState:
     """A state that holds something of everything."""
-    learner = IncrementalS2OSC(shrink(SEEDED, n_steps=2, k=7))
+    learner = Incremental(shrink(SEEDED, n_steps=2, k=7))
     known = Labelled(inputs[labels < 2], labels[labels < 2])
     state = begin_stream(known, ["a", "b\nc"], learner, seed=3, device="cpu", facts={"side": 8})
     others = inputs[labels == 2]
@@ -40,7 +40,7 @@ def make_state(inputs: np.ndarray, labels: np.ndarray) -> StreamState:
         ignored=others[2:5],
         history=(ENTRY,),
         former={"once": "a"},
-        asked=Asked(
+        questions=Questions(
             names=("x", "y\ud800"),
             inputs=others[5:7],
             groups=np.array([0, -1]),
@@ -60,7 +60,7 @@ def state() -> StreamState:
 def folder(state, tmp_path) -> Path:
     """A stream of two versions."""
     with open_store(tmp_path / "stream", make=True) as store:
-        store.write(replace(state, asked=None), "the beginning")
+        store.write(replace(state, questions=None), "the beginning")
         store.write(state, "window 1")
     return tmp_path / "stream"
 
@@ -75,14 +75,14 @@ def assert_same(found: StreamState, wanted: StreamState) -> None:
     weights = [each.knowledge.teacher.network.state_dict() for each in (found, wanted)]
     assert weights[0].keys() == weights[1].keys()
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    assert (found.asked is None) == (wanted.asked is None)
-    if found.asked and wanted.asked:
+    assert (found.questions is None) == (wanted.questions is None)
+    if found.questions and wanted.questions:
         for name in ("names", "why", "answers"):
-            assert getattr(found.asked, name) == getattr(wanted.asked, name)
+            assert getattr(found.questions, name) == getattr(wanted.questions, name)
 
 
 def arrays_of(state: StreamState) -> list[np.ndarray]:
-    memory, asked = state.knowledge.memory, state.asked
+    memory, asked = state.knowledge.memory, state.questions
     return [
         state.knowledge.teacher.centres,
         *(memory.exemplars.inputs, memory.exemplars.labels),
@@ -111,7 +111,7 @@ def test_every_value_and_array_is_read_as_it_was_written(tmp_path, colour):
 def test_a_state_without_questions_or_anything_put_aside_is_read_as_it_was(tmp_path, state):
     bare = replace(
         state,
-        asked=None,
+        questions=None,
         waiting=Waiting(state.ignored[:0], ()),
         ignored=state.ignored[:0],
         history=(),
@@ -167,10 +167,10 @@ def test_only_the_current_version_and_the_one_before_are_kept(folder, state):
 def test_undo_goes_back_to_the_version_before_and_only_once(folder, state):
     with open_store(folder) as store:
         assert store.undo() == "window 1"
-        assert_same(store.read(), replace(state, asked=None))
+        assert_same(store.read(), replace(state, questions=None))
         with pytest.raises(DataError, match=r"^there is nothing more to undo in .*stream: only"):
             store.undo()
-    assert_same(read_state(folder), replace(state, asked=None))
+    assert_same(read_state(folder), replace(state, questions=None))
 
 
 def test_after_an_undo_no_number_is_given_twice(folder, state):
@@ -184,7 +184,7 @@ def test_undo_helps_where_the_current_version_is_damaged(folder, state):
     (folder / "versions" / "2.json").write_text("{}")
     with open_store(folder) as store:
         store.undo()
-    assert_same(read_state(folder), replace(state, asked=None))
+    assert_same(read_state(folder), replace(state, questions=None))
 
 
 def test_undo_leaves_a_version_in_place_whose_predecessor_is_damaged(folder):

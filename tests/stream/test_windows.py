@@ -10,15 +10,16 @@ import torch
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import TrainSettings
 from s2osc.pipeline.audit import decision
-from s2osc.progress import Stopwatch
-from s2osc.stream.incremental import IncrementalS2OSC
+from s2osc.stream.learner import Incremental
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.names import check_labels, name_groups, names_ever, names_in_use, rename_class
-from s2osc.stream.state import Asked, StreamState, audit_classes
+from s2osc.stream.state import Questions, StreamState, audit_classes
 from s2osc.stream.update import UpdateSettings
 from s2osc.stream.windows import (
     MOST_IGNORED,
+    GroupOracle,
     QuerySettings,
+    ask_oracle,
     begin_stream,
     close_questions,
     is_ignored,
@@ -28,12 +29,11 @@ from s2osc.stream.windows import (
     resolve_answers,
     take_answers,
     take_items,
-    teach_itself,
 )
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_blobs
 
-LEARNER = IncrementalS2OSC(
+LEARNER = Incremental(
     SEEDED, UpdateSettings(TrainSettings(1, 32, 0.02, 5e-4, min_steps=8)), MemorySettings(80)
 )
 INPUTS, LABELS = make_blobs(40, 4)
@@ -52,27 +52,35 @@ def opened(state, rows=slice(None), asking=ASKING):
 
 
 def answered(state, answers):
-    return take_answers(state, answers, device="cpu", seconds_of=Stopwatch())
+    return take_answers(state, answers, device="cpu")
 
 
 def given(state, inputs, labels):
-    return take_items(state, inputs, labels, [], device="cpu", clock=Stopwatch())
+    return take_items(state, inputs, labels, device="cpu")
+
+
+def taught_by_itself(state):
+    return ask_oracle(state, GroupOracle(), device="cpu")[1]
 
 
 def asked_of(state, letter, n=None):
     """Items of a class that were asked about, the first ``n``."""
-    asked = [a for a, why in zip(state.asked.names, state.asked.why, strict=True) if why]
+    asked = [a for a, why in zip(state.questions.names, state.questions.why, strict=True) if why]
     return [name for name in asked if name[0] == letter][:n]
 
 
 def group_of(state, letter):
     """The group most of a class is in."""
-    mine = [g for n, g in zip(state.asked.names, state.asked.groups, strict=True) if n[0] == letter]
+    mine = [
+        g
+        for n, g in zip(state.questions.names, state.questions.groups, strict=True)
+        if n[0] == letter
+    ]
     return f"group {np.bincount(np.array(mine)[np.array(mine) >= 0]).argmax()}"
 
 
 def answers_by_name(state):
-    return dict(zip(state.asked.names, state.asked.answers, strict=True))
+    return dict(zip(state.questions.names, state.questions.answers, strict=True))
 
 
 def labels_of(state):
@@ -114,7 +122,7 @@ def test_a_stream_begins_with_its_classes_and_nothing_else(begun):
     assert begun.class_names == ("a", "b")
     assert labels_of(begun) == {"a": 40, "b": 40}
     assert {known.since for known in begun.classes} == {0}
-    assert (begun.history, begun.asked, begun.facts) == ((), None, {"from": "test"})
+    assert (begun.history, begun.questions, begun.facts) == ((), None, {"from": "test"})
     assert begun.n_windows == len(begun.ignored) == len(begun.waiting.labels) == 0
     assert begun.item_shape == (8,)
 
@@ -128,10 +136,10 @@ def test_answers_before_any_window_are_refused(begun):
 
 
 def test_a_window_is_answered_and_asked_about(window):
-    answer = window.solution.answer
+    answer = window.recognition.solution.answer
     assert np.mean((answer.labels == UNKNOWN) == (TRUTH >= 2)) > 0.9
     assert len(window.queries.rows) == 20
-    asked = window.state.asked
+    asked = window.state.questions
     assert asked.n_asked == 20
     assert list(asked.names[:20]) == [NAMES[row] for row in window.queries.rows]
     assert asked.why[:20] == tuple(window.queries.why)
@@ -142,12 +150,12 @@ def test_a_window_is_answered_and_asked_about(window):
 
 
 def test_questions_hold_the_items_themselves(window):
-    asked = window.state.asked
+    asked = window.state.questions
     row_of = {name: row for row, name in enumerate(NAMES)}
     rows = [row_of[name] for name in asked.names]
     np.testing.assert_array_equal(asked.inputs, WINDOW[rows])
-    np.testing.assert_array_equal(asked.groups, window.solution.answer.groups[rows])
-    np.testing.assert_array_equal(asked.suggested, window.solution.answer.labels[rows])
+    np.testing.assert_array_equal(asked.groups, window.recognition.solution.answer.groups[rows])
+    np.testing.assert_array_equal(asked.suggested, window.recognition.solution.answer.labels[rows])
 
 
 def test_a_window_leaves_the_state_before_it_whole(begun, window):
@@ -157,7 +165,9 @@ def test_a_window_leaves_the_state_before_it_whole(begun, window):
 
 def test_the_same_window_is_answered_the_same(begun, window):
     again = opened(begun)
-    np.testing.assert_array_equal(again.solution.answer.labels, window.solution.answer.labels)
+    np.testing.assert_array_equal(
+        again.recognition.solution.answer.labels, window.recognition.solution.answer.labels
+    )
     np.testing.assert_array_equal(again.queries.rows, window.queries.rows)
 
 
@@ -165,8 +175,8 @@ def test_an_entry_of_the_history_is_small_and_plain(window):
     (entry,) = window.state.history
     told = {key: entry[key] for key in ("window", "items", "asked", "answered", "ignored")}
     assert told == {"window": 1, "items": 120, "asked": 20, "answered": 0, "ignored": 0}
-    assert entry["unknown"] == int(window.solution.answer.is_unknown.sum())
-    assert entry["groups"] == len(window.state.asked.group_sizes())
+    assert entry["unknown"] == int(window.recognition.solution.answer.is_unknown.sum())
+    assert entry["groups"] == len(window.state.questions.group_sizes())
     assert (entry["new_classes"], entry["updates"]) == ([], [])
     # Classes go by their names, so that it reads the same when it comes back from a file.
     assert set(entry["audit"]["false_alarm"]["per_class"]) == {"a", "b"}
@@ -179,22 +189,22 @@ def test_a_window_with_nothing_unknown_costs_little(begun):
     made = open_window(begun, WINDOW[rows], [NAMES[r] for r in rows], ASKING, device="cpu")
     assert made.state.history[-1]["unknown"] == 0
     assert made.state.history[-1]["audit"]["nothing_unknown"] is True
-    assert made.state.asked.n_asked == len(made.queries.rows) == 6
-    assert made.state.asked.group_sizes() == {}
-    assert name_groups(made.state.asked, ["a"]) == {}
+    assert made.state.questions.n_asked == len(made.queries.rows) == 6
+    assert made.state.questions.group_sizes() == {}
+    assert name_groups(made.state.questions, ["a"]) == {}
 
 
 def test_a_window_of_unknown_items_alone_is_called_so(begun):
     rows = np.flatnonzero(TRUTH >= 2)
     made = open_window(begun, WINDOW[rows], [NAMES[r] for r in rows], ASKING, device="cpu")
-    assert made.solution.answer.is_unknown.mean() > 0.95
+    assert made.recognition.solution.answer.is_unknown.mean() > 0.95
     assert len(made.queries.rows) == 20
 
 
 def test_without_a_budget_nothing_is_asked_but_groups_can_be_named(begun):
     made = opened(begun, asking=QuerySettings(0))
     assert made.state.history[-1]["asked"] == 0
-    assert made.state.asked.n_asked == 0
+    assert made.state.questions.n_asked == 0
     learnt = answered(made.state, {group_of(made.state, "c"): "c"})
     assert learnt.state.class_names == ("a", "b", "c")
 
@@ -203,7 +213,7 @@ def test_without_a_budget_and_anything_unknown_no_questions_are_open(begun):
     rows = np.flatnonzero(TRUTH < 2)
     names = [NAMES[row] for row in rows]
     made = open_window(begun, WINDOW[rows], names, QuerySettings(0), device="cpu")
-    assert made.state.asked is None
+    assert made.state.questions is None
     with pytest.raises(DataError, match="the last window asked about nothing"):
         answered(made.state, {names[0]: "a"})
 
@@ -258,7 +268,7 @@ def test_a_new_class_joins_by_answers_for_items(state):
 
 def test_a_whole_group_is_named_at_once(state):
     group = group_of(state, "c")
-    size = state.asked.group_sizes()[int(group.split()[1])]
+    size = state.questions.group_sizes()[int(group.split()[1])]
     learnt = answered(state, {group: "c"})
     assert labels_of(learnt.state)["c"] == size > len(asked_of(state, "c"))
 
@@ -281,7 +291,9 @@ def test_what_was_said_of_an_item_stands_when_its_group_is_named_later(state):
 
 
 def test_an_empty_answer_is_none(state):
-    learnt = answered(state, dict.fromkeys(state.asked.names, "") | {state.asked.names[0]: "  "})
+    learnt = answered(
+        state, dict.fromkeys(state.questions.names, "") | {state.questions.names[0]: "  "}
+    )
     assert learnt.state is state
     assert learnt.account is None
     assert learnt.notes == ["there is no new answer: nothing was learnt"]
@@ -306,14 +318,16 @@ def test_another_answer_for_the_same_item_is_refused(state):
 
 
 def test_the_label_of_an_item_never_asked_about_is_refused(state):
-    missing = next(name for name in NAMES if name not in state.asked.names)
+    missing = next(name for name in NAMES if name not in state.questions.names)
     for name in (missing, "elsewhere.png", "group 99"):
         with pytest.raises(DataError, match=f"item '{name}' was not asked about"):
             answered(state, {name: "a"})
 
 
 def test_an_item_of_a_group_may_be_answered_though_it_was_not_asked_about(state):
-    name = next(n for n, why in zip(state.asked.names, state.asked.why, strict=True) if not why)
+    name = next(
+        n for n, why in zip(state.questions.names, state.questions.why, strict=True) if not why
+    )
     assert labels_of(answered(state, {name: "a"}).state)["a"] == 41
 
 
@@ -322,7 +336,7 @@ def test_a_refused_answer_changes_nothing(state):
     with pytest.raises(DataError):
         answered(state, {asked_of(state, "c")[0]: "c", "elsewhere.png": "c"})
     assert torch.equal(weights(state), before)
-    assert set(state.asked.answers) == {""}
+    assert set(state.questions.answers) == {""}
 
 
 def test_answers_learnt_at_once_or_one_after_another_teach_the_same_classes(state):
@@ -330,7 +344,7 @@ def test_answers_learnt_at_once_or_one_after_another_teach_the_same_classes(stat
     at_once = answered(state, c | d).state
     in_turn = answered(answered(state, c).state, d).state
     assert labels_of(at_once) == labels_of(in_turn)
-    assert at_once.asked.answers == in_turn.asked.answers
+    assert at_once.questions.answers == in_turn.questions.answers
 
 
 def test_the_same_answers_give_the_same_f(state):
@@ -375,8 +389,8 @@ def test_others_are_learnt_while_one_waits(state):
     assert len(learnt.state.waiting.inputs) == 1
 
 
-def test_classes_are_numbered_as_they_come():
-    assert number_classes(["z", "y", "a", "y", "z", "x"], ["a", "b"]) == ("a", "b", "z", "y")
+def test_classes_that_join_together_are_numbered_by_their_names():
+    assert number_classes(["z", "y", "a", "y", "z", "x"], ["a", "b"]) == ("a", "b", "y", "z")
 
 
 # Names
@@ -406,18 +420,18 @@ def test_names_that_differ_by_a_sign_are_two():
 @pytest.mark.parametrize("label", ["unknown", "Unknown", "unsure", " UNSURE ", "-1", "-2"])
 def test_a_label_that_is_no_class_is_refused(state, label):
     with pytest.raises(DataError, match="which is no class; leave it empty, or write 'ignore'"):
-        answered(state, {state.asked.names[0]: label})
+        answered(state, {state.questions.names[0]: label})
 
 
 def test_ignore_is_written_in_one_way(state):
     with pytest.raises(DataError, match="a label is 'Ignore'; write 'ignore'"):
-        answered(state, {state.asked.names[0]: "Ignore"})
+        answered(state, {state.questions.names[0]: "Ignore"})
 
 
 def test_a_new_class_that_looks_like_a_known_one_is_remarked_upon(state):
-    asked = replace(state.asked, suggested=np.zeros_like(state.asked.suggested))
+    asked = replace(state.questions, suggested=np.zeros_like(state.questions.suggested))
     items = dict.fromkeys(asked_of(state, "c"), "c")
-    learnt = answered(replace(state, asked=asked), items)
+    learnt = answered(replace(state, questions=asked), items)
     (note,) = learnt.notes
     n = len(items)
     assert note.startswith(f"{n} of {n} items of the new class 'c' look like 'a'; if that is its")
@@ -545,7 +559,7 @@ def test_a_class_that_was_called_not_of_interest_before_stays_one(begun):
 
 
 def test_items_like_ignored_ones_are_not_asked_about_again(state):
-    of_no_interest = [name for name in state.asked.names if name[0] == "d"]
+    of_no_interest = [name for name in state.questions.names if name[0] == "d"]
     ignoring = answered(state, dict.fromkeys(of_no_interest, "ignore")).state
     again = is_ignored(ignoring, WINDOW)
     # The very same items are all found; of others like them those within the usual distance.
@@ -632,10 +646,10 @@ def test_a_stream_stays_the_same_size_over_many_windows(begun):
     for _ in range(10):
         names = [NAMES[row] for row in rows]
         state = open_window(state, WINDOW[rows], names, ASKING, device="cpu").state
-        state = answered(state, {n: n[0] for n in state.asked.names}).state
+        state = answered(state, {n: n[0] for n in state.questions.names}).state
         arrays = (state.knowledge.memory.exemplars.inputs, state.knowledge.memory.seeds.inputs)
         entry = len(json.dumps(state.history[-1]))
-        sizes.append((sum(map(len, arrays)), len(state.asked.names), len(state.waiting.labels)))
+        sizes.append((sum(map(len, arrays)), len(state.questions.names), len(state.waiting.labels)))
         assert entry < 2_500
     assert state.n_windows == 10
     assert [entry["window"] for entry in state.history] == list(range(1, 11))
@@ -655,7 +669,7 @@ def test_a_stream_without_seeds_goes_through_the_same_loop():
 
 def test_a_named_group_is_one_answer_for_many_items(state):
     group = group_of(state, "c")
-    n = state.asked.group_sizes()[int(group.removeprefix("group "))]
+    n = state.questions.group_sizes()[int(group.removeprefix("group "))]
     (entry,) = answered(state, {group: "c"}).state.history
     assert (entry["answered"], entry["labelled"]) == (1, n)
     item = asked_of(state, "d")[0]
@@ -677,27 +691,25 @@ def test_entries_of_older_versions_count_on(state):
 
 def test_what_a_stream_tells_itself_is_no_answer_of_a_person(begun):
     made = opened(begun, asking=QuerySettings(0)).state
-    learnt = teach_itself(made, device="cpu", seconds_of=Stopwatch())
+    learnt = taught_by_itself(made)
     (entry,) = learnt.state.history
     assert (entry["asked"], entry["answered"]) == (0, 0)
     assert entry["labelled"] == entry["unknown"]
-    assert close_questions(learnt.state).asked is None
+    assert close_questions(learnt.state).questions is None
 
 
 def test_self_taught_names_leave_out_what_a_class_was_called_before(state):
-    taught = teach_itself(state, device="cpu", seconds_of=Stopwatch()).state
+    taught = taught_by_itself(state).state
     last = taught.class_names[-1]
     renamed = rename_class(taught, last, "lynx")
     assert last in names_ever(renamed)
-    again = teach_itself(
-        replace(renamed, asked=state.asked), device="cpu", seconds_of=Stopwatch()
-    ).state
+    again = taught_by_itself(replace(renamed, questions=state.questions)).state
     assert len(again.classes) > len(taught.classes)
     assert last not in again.class_names
 
 
 def test_self_taught_groups_are_numbered_on():
-    asked = Asked(
+    asked = Questions(
         ("x", "y", "z"), WINDOW[:3], np.array([0, 1, -1]), np.zeros(3), ("",) * 3, ("",) * 3
     )
     assert name_groups(asked, ["a"]) == {"group 0": "new 1", "group 1": "new 2"}
@@ -705,16 +717,16 @@ def test_self_taught_groups_are_numbered_on():
 
 
 def test_self_taught_names_are_never_given_to_a_second_class(state):
-    asked = state.asked
+    asked = state.questions
     # One was given a better name since; another still waits for a second item.
     assert set(name_groups(asked, ["cat", "new 2"]).values()) == {"new 3", "new 4"}
     waiting = answered(state, {asked_of(state, "c")[0]: "new 1"}).state
     assert names_in_use(waiting) == ("a", "b", "new 1")
-    assert "new 1" not in name_groups(waiting.asked, names_in_use(waiting)).values()
+    assert "new 1" not in name_groups(waiting.questions, names_in_use(waiting)).values()
 
 
 def test_answers_are_resolved_row_by_row():
-    asked = Asked(
+    asked = Questions(
         ("x", "y", "group 1"), WINDOW[:3], np.array([0, 0, 1]), np.zeros(3), ("",) * 3, ("",) * 3
     )
     assert resolve_answers(asked, {"group 0": "c", "y": "d"}) == {0: "c", 1: "d"}

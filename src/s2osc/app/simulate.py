@@ -24,20 +24,30 @@ from s2osc.app.folder import RESULTS, results_folder
 from s2osc.app.result import judge, write_summary
 from s2osc.app.stream import LEARNERS_OWN, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
-from s2osc.bench.tasks.stream import describe_stream, stage_accuracies
+from s2osc.bench.tasks.stream import (
+    describe_stream,
+    judge_stages,
+    mean_figures,
+    stage_accuracies,
+)
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
 from s2osc.errors import SettingsError
-from s2osc.metrics import chaudhry_forgetting
 from s2osc.progress import Stopwatch, track
 from s2osc.seeding import rng
 from s2osc.settings import flatten, require_least
-from s2osc.stream.names import name_groups, names_in_use
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.state import StreamState
-from s2osc.stream.windows import Opened, QuerySettings, begin_stream, open_window, take_answers
+from s2osc.stream.windows import (
+    GroupOracle,
+    QuerySettings,
+    TruthOracle,
+    WindowResult,
+    begin_stream,
+    follow,
+)
 from s2osc.text import csv_cell
 from s2osc.types import Answer
 from s2osc.version import versions
@@ -167,12 +177,14 @@ def simulate(
             learner = build_learner(recipe.preset, run.changes, memory)
             names = [items.classes[number] for number in stream.class_numbers]
             state = begin_stream(
-                *(stream.known, names[: stream.known.n_classes], learner),
+                stream.known,
+                names[: stream.known.n_classes],
+                learner,
                 seed=run.seed,
                 device=plan.device,
             )
-            windows, stages = follow(
-                *(stream, names, state, asking), self_taught=self_taught, device=plan.device
+            windows, stages = run_stream(
+                stream, names, state, asking, self_taught=self_taught, device=plan.device
             )
         record = {
             "dataset": items.name,
@@ -229,7 +241,7 @@ def load_material(name: str, plan: Plan, folder: Path | None) -> tuple[Material,
     return material, choose_recipe(plan, shape, None)
 
 
-def follow(
+def run_stream(
     stream: Stream,
     names: Sequence[str],
     state: StreamState,
@@ -238,50 +250,51 @@ def follow(
     self_taught: bool,
     device: str,
 ) -> tuple[list[dict[str, Any]], list[list[float]]]:
-    """Every window in turn: answer, judge, ask, learn. Returns what is told of each, and stages.
+    """Follow the stream and judge every window. Returns the figures of each, and the stages.
 
     A stage is the accuracy on items held out, of the classes of every arrival so far; the first is
     before the first window.
     """
+    truth = [[names[c] for c in window.truth] for window in stream.windows]
+    oracle = GroupOracle() if self_taught else TruthOracle(truth)
     true_name = {name: name for name in names}
-    told: list[dict[str, Any]] = []
+    figures: list[dict[str, Any]] = []
     stages = [stage_of(stream, 0, name_held_out(stream, names, state, true_name))]
-    for number, window in track(
-        list(enumerate(stream.windows, 1)), "windows of the stream", total=len(stream.windows)
-    ):
-        truth = [names[c] for c in window.truth]
-        rows = [str(row) for row in range(len(truth))]
-        opened = open_window(state, window.inputs, rows, asking, device=device)
-        figures = judge_by_name(opened, state, true_name, truth)
-        before, state, clock = state, opened.state, Stopwatch()
-        said = answers_of(state, truth, self_taught=self_taught)
+    windows = track(
+        [window.inputs for window in stream.windows],
+        "windows of the stream",
+        total=len(stream.windows),
+    )
+    results = follow(windows, state, oracle, asking, device=device, clock=Stopwatch())
+    for number, result in enumerate(results, 1):
+        judged = judge_by_name(result, true_name, truth[number - 1])
         if self_taught:
-            made = members_by_name(state, said, truth)
+            made = members_by_name(result, truth[number - 1])
             true_name |= {name: mostly(members) for name, members in made.items()}
-            figures |= learnt_wrong(made)
-        account = None
-        if said:
-            learnt = take_answers(state, said, device=device, seconds_of=clock)
-            state, account = learnt.state, learnt.account
+            judged |= learnt_wrong(made)
+        state = result.updated.state
         named = name_held_out(stream, names, state, true_name)
         stages.append(stage_of(stream, number, named))
-        figures |= judge_held_out(stream, number, named) | judge_stages(stages)
-        entry = state.history[-1]
-        stated = entry["audit"]["known_accuracy"]["estimate"] if "audit" in entry else None
-        if stated is not None:
-            figures["stated_accuracy"] = stated
-        told.append(
+        judged |= judge_held_out(stream, number, named) | judge_stages(stages)
+        entry, account = state.history[-1], result.updated.account
+        if (
+            "audit" in entry
+            and (stated := entry["audit"]["known_accuracy"]["estimate"]) is not None
+        ):
+            judged["stated_accuracy"] = stated
+        before = result.before.class_names
+        figures.append(
             {
                 **{key: entry[key] for key in COUNTS if key in entry},
                 "labels_so_far": sum(each["answered"] for each in state.history),
                 "emerging": [names[c] for c in np.flatnonzero(stream.emerges == number).tolist()],
-                "joined": [n for n in state.class_names if n not in before.class_names],
-                "metrics": figures,
+                "joined": [name for name in state.class_names if name not in before],
+                "metrics": judged,
                 "update": account.as_dict() if account else None,
-                "seconds": round(entry["seconds"] + sum(clock.seconds.values()), 2),
+                "seconds": round(entry["seconds"] + sum(u["seconds"] for u in entry["updates"]), 2),
             }
         )
-    return told, stages
+    return figures, stages
 
 
 def name_held_out(
@@ -291,7 +304,7 @@ def name_held_out(
     if not len(stream.test.truth):
         return np.empty(0, int)
     number = np.array([names.index(true_name[name]) for name in state.class_names])
-    return number[state.knowledge.name_known(stream.test.inputs)]
+    return number[state.learner.name_known(state.knowledge, None, stream.test.inputs)]
 
 
 def judge_held_out(stream: Stream, number: int, named: np.ndarray) -> dict[str, float]:
@@ -311,42 +324,16 @@ def stage_of(stream: Stream, number: int, named: np.ndarray) -> list[float]:
     return stage_accuracies(stream, number + 1, named)
 
 
-def judge_stages(stages: Sequence[Sequence[float]]) -> dict[str, float]:
-    """What is known by now of classes of the beginning and of later ones, and what was forgotten.
-
-    >>> judge_stages([[0.9], [0.8, 0.7]])
-    {'old_accuracy': 0.8, 'new_accuracy': 0.7, 'chaudhry_forgetting': 0.1}
-    """
-    if not all(stages):
-        return {}
-    old, *new = stages[-1]
-    figures = {"old_accuracy": old}
-    if new:
-        figures["new_accuracy"] = float(np.mean(new))
-    figures[FORGETTING] = chaudhry_forgetting(stages)
-    return {name: round(value, 5) for name, value in figures.items()}
-
-
-def answers_of(state: StreamState, truth: Sequence[str], *, self_taught: bool) -> dict[str, str]:
-    """What is said about a window: the truth of the items asked about, or names of groups."""
-    asked = state.asked
-    if asked is None:
-        return {}
-    if self_taught:
-        return name_groups(asked, names_in_use(state))
-    return {name: truth[int(name)] for name in asked.names[: asked.n_asked]}
-
-
-def members_by_name(
-    state: StreamState, said: Mapping[str, str], truth: Sequence[str]
-) -> dict[str, list[str]]:
+def members_by_name(result: WindowResult, truth: Sequence[str]) -> dict[str, list[str]]:
     """What the items of each class are that a stream made by itself, for the judge alone."""
-    asked = state.asked
-    if asked is None:
+    questions = result.window.state.questions
+    if questions is None:
         return {}
     return {
-        name: [truth[int(asked.names[row])] for row in np.flatnonzero(asked.groups == group)]
-        for group, name in zip(asked.group_sizes(), said.values(), strict=True)
+        name: [
+            truth[int(questions.names[row])] for row in np.flatnonzero(questions.groups == group)
+        ]
+        for group, name in zip(questions.group_sizes(), result.answers.values(), strict=True)
     }
 
 
@@ -368,13 +355,13 @@ def learnt_wrong(made: Mapping[str, Sequence[str]]) -> dict[str, float]:
 
 
 def judge_by_name(
-    opened: Opened, state: StreamState, true_name: Mapping[str, str], truth: Sequence[str]
+    result: WindowResult, true_name: Mapping[str, str], truth: Sequence[str]
 ) -> dict[str, float]:
     """The figures of a window; classes that are mostly the same count as one."""
-    called = [true_name[name] for name in state.class_names]
+    called = [true_name[name] for name in result.before.class_names]
     classes = tuple(dict.fromkeys(called))
     number = np.array([classes.index(name) for name in called])
-    answer: Answer = opened.solution.answer
+    answer: Answer = result.window.recognition.solution.answer
     nearest = None if answer.nearest is None else number[answer.nearest]
     labels = np.where(answer.labels >= 0, number[answer.labels], answer.labels)
     return judge(replace(answer, labels=labels, nearest=nearest), classes, list(truth))
@@ -386,14 +373,10 @@ def average(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     >>> average([{"metrics": {"f_out": 1.0, "f1": 0.5}}, {"metrics": {"f1": 1.0}}])
     {'f1': 0.75, 'f_out': 1.0}
     """
-    found: dict[str, list[float]] = {}
-    for told in windows:
-        for name, value in told["metrics"].items():
-            found.setdefault(name, []).append(value)
-    kept = {name: found[name] for name in FIGURES if name in found}
-    if FORGETTING in kept:  # counts from the first stage on, whatever the window
-        kept[FORGETTING] = kept[FORGETTING][-1:]
-    return {name: round(float(np.mean(values)), 5) for name, values in kept.items()}
+    means = mean_figures(windows)
+    if FORGETTING in means:  # counts from the first stage on, whatever the window
+        means[FORGETTING] = windows[-1]["metrics"][FORGETTING]
+    return {name: means[name] for name in FIGURES if name in means}
 
 
 def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str) -> None:

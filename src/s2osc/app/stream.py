@@ -35,13 +35,15 @@ from s2osc.errors import DataError, ModelError, OutputError
 from s2osc.files import guarded, write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
 from s2osc.stream.answers import QUERIES, Answers, read_answers
+from s2osc.stream.learner import Incremental, Learner
 from s2osc.stream.names import IGNORE, as_meant, group_word, rename_class
 from s2osc.stream.open_stream import build_learner
-from s2osc.stream.state import Asked, StreamState, audit_classes
+from s2osc.stream.state import Questions, StreamState, audit_classes
 from s2osc.stream.store import (
     Pointer,
     check_may_begin,
@@ -53,15 +55,16 @@ from s2osc.stream.store import (
 )
 from s2osc.stream.update import Account
 from s2osc.stream.windows import (
-    Learnt,
+    GroupOracle,
     QuerySettings,
+    UpdatedStream,
+    ask_oracle,
     begin_stream,
     close_questions,
     n_labelled,
     open_questions,
     open_window,
     take_answers,
-    teach_itself,
 )
 from s2osc.text import clean_name, clean_text, csv_cell
 from s2osc.types import Answer, Labelled
@@ -213,14 +216,16 @@ def window_files(
                     with clock("features"):
                         inputs = extractor.features(items.inputs)
                 opened = open_window(
-                    replace(before, learner=replace(before.learner, method=recipe.method)),
-                    *(inputs, items.names, asking),
+                    replace(before, learner=with_method(before.learner, recipe.method)),
+                    inputs,
+                    items.names,
+                    asking,
                     device=device,
                 )
-                solution = opened.solution
+                solution = opened.recognition.solution
                 after, learnt = replace(opened.state, learner=before.learner), None
                 if self_taught:
-                    learnt = teach_itself(after, device=device, seconds_of=Stopwatch())
+                    _, learnt = ask_oracle(after, GroupOracle(), device=device)
                     after = learnt.state
             clock.seconds.update(solution.seconds)
             mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
@@ -319,6 +324,16 @@ def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
     return Recipe(preset, method)
 
 
+def ours(learner: Learner) -> Incremental:
+    """The learner of every stream on disk."""
+    assert isinstance(learner, Incremental)
+    return learner
+
+
+def with_method(learner: Learner, method: S2OSCMethod) -> Incremental:
+    return replace(ours(learner), method=method)
+
+
 def check_items(items: Items) -> None:
     """Refuse names of items under which they could not be answered."""
     for name in items.names:
@@ -348,20 +363,20 @@ def describe_shape(shape: InputShape, n_items: int) -> InputShape:
 
 def tell_closed(state: StreamState) -> list[str]:
     """One sentence on questions that a new window closes, or none."""
-    n_open = count_open(state.asked)
-    if not state.asked or not n_open:
+    n_open = count_open(state.questions)
+    if not state.questions or not n_open:
         return []
     return [
-        f"{n_open:,} of the {state.asked.n_asked:,} questions of window {state.n_windows} had no "
-        "answer and are closed"
+        f"{n_open:,} of the {state.questions.n_asked:,} questions of window {state.n_windows} had "
+        "no answer and are closed"
     ]
 
 
-def count_open(asked: Asked | None) -> int:
+def count_open(questions: Questions | None) -> int:
     """Questions without an answer."""
-    if asked is None:
+    if questions is None:
         return 0
-    pairs = zip(asked.why, asked.answers, strict=True)
+    pairs = zip(questions.why, questions.answers, strict=True)
     return sum(1 for why, answer in pairs if why and not answer)
 
 
@@ -375,7 +390,7 @@ def describe_window(
     told["stream"] = {
         "state": clean_text(str(folder)),
         **{name: entry[name] for name in ("window", "version", "answer")},
-        "asked": state.asked.n_asked if state.asked else 0,
+        "asked": state.questions.n_asked if state.questions else 0,
         "new_classes": entry["new_classes"],
     }
     return told
@@ -383,8 +398,12 @@ def describe_window(
 
 def queries_table(state: StreamState) -> bytes:
     """The questions as a table to write labels into: whole groups first, then items."""
-    asked, entry = state.asked, state.history[-1]
-    rows = [*group_questions(asked), *item_questions(asked, state.class_names)] if asked else []
+    questions, entry = state.questions, state.history[-1]
+    rows = (
+        [*group_questions(questions), *item_questions(questions, state.class_names)]
+        if questions
+        else []
+    )
     # A letter at its beginning: no spreadsheet takes the mark for a number.
     mark = f"v{entry['version']}-{entry['answer']}" if "answer" in entry else ""
     table = io.StringIO(newline="")
@@ -403,43 +422,43 @@ def write_open_queries(folder: Path, out: Path, *, force: bool = False) -> int:
     Returns how many have no answer yet.
     """
     state = read_state(folder)
-    asked = open_questions(state)
+    questions = open_questions(state)
     if out.is_dir():
         raise OutputError(f"{out} is a folder; give the name of a file, such as {out / QUERIES}")
     if out.exists() and not force:
         raise OutputError(f"{out} is there already; give another name, or --force to replace it")
     with writing(out, "make room, or give another place"):
         write_whole(out, queries_table(state))
-    return count_open(asked)
+    return count_open(questions)
 
 
 def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
     """The items asked about, as the page shows them."""
-    if not state.asked:
+    if not state.questions:
         return []
     row_of = {name: row for row, name in enumerate(names)}
-    rows = item_questions(state.asked, state.class_names)
+    rows = item_questions(state.questions, state.class_names)
     return [Question(row_of[name], suggested, why) for name, _, suggested, _, why in rows]
 
 
-def group_questions(asked: Asked) -> Iterator[list[Any]]:
+def group_questions(questions: Questions) -> Iterator[list[Any]]:
     """A row for each group, with the label all of its items have where they have one."""
-    for group, n in asked.group_sizes().items():
-        said = {asked.answers[row] for row in np.flatnonzero(asked.groups == group)}
+    for group, n in questions.group_sizes().items():
+        said = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
         why = f"names all {n:,} items of the group that have no label of their own"
         yield [group_word(group), said.pop() if len(said) == 1 else "", "", group, why]
 
 
-def item_questions(asked: Asked, classes: Sequence[str]) -> Iterator[list[Any]]:
+def item_questions(questions: Questions, classes: Sequence[str]) -> Iterator[list[Any]]:
     """A row for each item that is asked about."""
-    for row in range(asked.n_asked):
-        suggested, group = int(asked.suggested[row]), int(asked.groups[row])
+    for row in range(questions.n_asked):
+        suggested, group = int(questions.suggested[row]), int(questions.groups[row])
         yield [
-            asked.names[row],
-            asked.answers[row],
+            questions.names[row],
+            questions.answers[row],
             classes[suggested] if suggested >= 0 else "",
             group if group >= 0 else "",
-            asked.why[row],
+            questions.why[row],
         ]
 
 
@@ -455,7 +474,7 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
             return None
         check_about_last(given, state, read_pointer(folder), labels)
         with noted() as notes:
-            learnt = take_answers(state, given.labels, device=device, seconds_of=Stopwatch())
+            learnt = take_answers(state, given.labels, device=device)
         if learnt.state is not state:
             store.write(learnt.state, f"answers to window {state.n_windows}")
     told = describe_answers(state, learnt)
@@ -489,7 +508,7 @@ def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path:
     )
 
 
-def describe_answers(before: StreamState, learnt: Learnt) -> Answered:
+def describe_answers(before: StreamState, learnt: UpdatedStream) -> Answered:
     """What ``learnt`` changed."""
     (old, new), known = (state.history[-1] for state in (before, learnt.state)), before.class_names
     n_ignored = new["ignored"] - old["ignored"]
@@ -499,7 +518,7 @@ def describe_answers(before: StreamState, learnt: Learnt) -> Answered:
         new_classes=tuple(name for name in learnt.state.class_names if name not in known),
         account=learnt.account,
         notes=learnt.notes,
-        n_open=count_open(learnt.state.asked),
+        n_open=count_open(learnt.state.questions),
     )
 
 
@@ -510,7 +529,7 @@ def tell_status(folder: Path) -> dict[str, Any]:
     """What a stream knows, since when and how well; its windows, questions and memory."""
     pointer, state = read_current(folder)
     audited = audit_classes(state.knowledge, state.class_names)
-    memory, asked = state.knowledge.memory, state.asked
+    memory, questions = state.knowledge.memory, state.questions
     return {
         "version": pointer.current.number,
         "last_change": pointer.current.what,
@@ -520,16 +539,16 @@ def tell_status(folder: Path) -> dict[str, Any]:
             for known in state.classes
         },
         "windows": list(state.history),
-        "questions": asked
+        "questions": questions
         and {
             "window": state.n_windows,
-            "asked": asked.n_asked,
-            "open": count_open(asked),
-            "groups": len(asked.group_sizes()),
+            "asked": questions.n_asked,
+            "open": count_open(questions),
+            "groups": len(questions.group_sizes()),
         },
         "waiting": dict(Counter(state.waiting.labels)),
         "memory": {
-            "size": state.learner.memory.size,
+            "size": ours(state.learner).memory.size,
             "exemplars": len(memory.exemplars),
             "seeds": len(memory.seeds),
             "megabytes": (memory.exemplars.inputs.nbytes + memory.seeds.inputs.nbytes) / 1e6,

@@ -10,7 +10,7 @@ The contract is that of a method: a learner is a frozen recipe, and what it has 
 that is never changed in place. Its classes are numbered in the order in which it came to know them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -18,25 +18,43 @@ import numpy as np
 from s2osc.baselines import cpe, senc_mas
 from s2osc.baselines.cpe import CPE, PrototypeRecogniser
 from s2osc.baselines.senc_mas import SENCMaS, Sketches
-from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.nets.training import outputs
+from s2osc.pipeline.audit.calibration import hold_back
+from s2osc.pipeline.method import S2OSCMethod, Solution, join_seeds
+from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.teacher import Teacher, train_teacher
+from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
-from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
-from s2osc.stream.memory import Memory, MemorySettings, joined, remember
-from s2osc.stream.update import Account, UpdateSettings
+from s2osc.settings import change
+from s2osc.stream.memory import Memory, MemorySettings, first_of_each, joined, remember
+from s2osc.stream.update import Account, UpdateSettings, update_teacher
 from s2osc.types import Answer, Labelled, Method, Predictions, Recogniser
 
+LEVEL = 0.05
+"""Of the test whether a window holds anything unknown. In a single pool it is stricter: here a
+class that is missed stays among the known ones, and a needless question costs a person little."""
 EXEMPLARS = MemorySettings(seeds=0.0)
 """The memory of methods that know no seeds."""
+UNEVEN = 1.5
+"""How much more of one class than of another may speak for the known items of a window."""
+FEWEST_SEEDS, FEWEST_EXEMPLARS = 60, 140
+"""Of each class; a class that has fewer does not silence the others."""
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What was recognised in a window."""
+class Recognition:
+    """What a learner recognises in a window."""
 
-    answer: Predictions
+    predictions: Predictions
     embeddings: np.ndarray  # (n, d) of the window, to choose questions in
     groups: np.ndarray | None  # (n,) -1 where an item is called known; None: the method has none
-    recogniser: Recogniser  # that answered
+    recogniser: Recogniser  # that predicted
+
+    @property
+    def solution(self) -> Solution:
+        """The answer of our own method, with its audit."""
+        assert isinstance(self.recogniser, Solution)
+        return self.recogniser
 
 
 class Learner(Protocol):
@@ -54,57 +72,74 @@ class Learner(Protocol):
 
     def recognise(
         self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Seen: ...
+    ) -> Recognition: ...
 
     def learn(
-        self, state: Any, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
+        self,
+        state: Any,
+        answers: Labelled,
+        *,
+        recognition: Recognition | None = None,
+        seed: int,
+        device: str = "cpu",
     ) -> Any:
-        """``seen`` is the window the answers are about; new classes take the next numbers."""
+        """New classes take the next numbers. ``recognition`` is of the window answered."""
 
     def conclude(
         self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Seen | None:
+    ) -> Recognition | None:
         """The model after the last window, where it takes a pool to fit one; else None."""
 
-    def name_known(self, state: Any, seen: Seen | None, inputs: np.ndarray) -> np.ndarray:
+    def name_known(
+        self, state: Any, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
         """(n,) the class each item would be if it were of a known one."""
 
-    def account(self, state: Any) -> dict[str, Any] | None:
+    def account(self, state: Any) -> Account | None:
         """What the last update did, where that is known."""
 
 
-def look(recogniser: Recogniser, window: np.ndarray) -> Seen:
-    """What a fitted method sees in a window."""
-    answer = recogniser.answer if isinstance(recogniser, Solution) else recogniser.predict(window)
-    return Seen(
-        answer,
-        recogniser.embeddings if isinstance(recogniser, Solution) else recogniser.features(window),
-        answer.groups if isinstance(answer, Answer) else None,
-        recogniser,
-    )
+def recognition_by(recogniser: Recogniser, window: np.ndarray) -> Recognition:
+    """What a fitted method recognises in a window."""
+    if isinstance(recogniser, Solution):
+        answer = recogniser.answer
+        return Recognition(answer, recogniser.embeddings, answer.groups, recogniser)
+    predictions = recogniser.predict(window)
+    groups = predictions.groups if isinstance(predictions, Answer) else None
+    return Recognition(predictions, recogniser.features(window), groups, recogniser)
 
 
 def nearest_known(recogniser: Recogniser, inputs: np.ndarray) -> np.ndarray:
     """The best known class of each item; a method that has none for some says so, and is wrong."""
-    said = recogniser.predict(inputs)
-    return said.labels if said.nearest is None else said.nearest
+    predictions = recogniser.predict(inputs)
+    return predictions.labels if predictions.nearest is None else predictions.nearest
 
 
-# Ours
+# --- ours ------------------------------------------------------------------------------------
 
 
-class Learnt(NamedTuple):
-    """Knowledge, and what the last update did to it."""
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """All that lasts from one window to the next, and what the last update did to it."""
 
-    knowledge: Knowledge
+    teacher: Teacher
+    memory: Memory
     account: Account | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return self.teacher.n_classes
+
+    def name_known(self, inputs: np.ndarray) -> np.ndarray:
+        """(n,) the known class that f gives each item."""
+        return self.teacher.outputs(inputs).logits.argmax(1)
 
 
 @dataclass(frozen=True)
 class Incremental:
-    """I-S2OSC, with seeds or in the paper's form."""
+    """I-S2OSC, with seeds or in the paper's form: f and the memory follow the answers."""
 
-    method: S2OSCMethod
+    method: S2OSCMethod = FAST
     update: UpdateSettings = UpdateSettings()
     memory: MemorySettings = MemorySettings()
 
@@ -112,39 +147,118 @@ class Incremental:
     def updates(self) -> bool:
         return True
 
-    @property
-    def ours(self) -> IncrementalS2OSC:
-        return IncrementalS2OSC(self.method, self.update, self.memory)
-
-    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Learnt:
-        return Learnt(self.ours.begin(known, seed=seed, device=device))
+    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Knowledge:
+        """f of the first labelled items (Eq. 1), and what is remembered of them."""
+        training, seeds = self._hold_back(known, seed=seed)
+        method = self.method
+        teacher = train_teacher(
+            training, method.teacher, method.augmentation, seed=seed, device=device
+        )
+        return Knowledge(teacher, self._remember(None, teacher, training, seeds, seed=seed))
 
     def recognise(
-        self, state: Learnt, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Seen:
-        return look(self.ours.recognise(state.knowledge, window, seed=seed, device=device), window)
+        self, state: Knowledge, window: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recognition:
+        """The answer for a window: a g of its own is trained, f stays as it is."""
+        exemplars = even_out(state.memory.exemplars, FEWEST_EXEMPLARS)
+        pooled = join_seeds(window, even_out(state.memory.seeds, FEWEST_SEEDS))
+        solution = self.method.solve(
+            state.teacher, exemplars, pooled, Stopwatch(), seed=seed, device=device
+        )
+        return recognition_by(solution, window)
 
     def learn(
-        self, state: Learnt, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
-    ) -> Learnt:
-        return Learnt(*self.ours.learn(state.knowledge, answers, seed=seed, device=device))
+        self,
+        state: Knowledge,
+        answers: Labelled,
+        *,
+        recognition: Recognition | None = None,
+        seed: int,
+        device: str = "cpu",
+    ) -> Knowledge:
+        """What is known after a person has labelled some items; new classes follow the old."""
+        training, seeds = self._hold_back(answers, seed=seed)
+        teacher, account = update_teacher(
+            state.teacher,
+            state.memory,
+            training,
+            self.update,
+            self.method.augmentation,
+            seed=seed,
+            device=device,
+        )
+        memory = self._remember(state.memory, teacher, training, seeds, seed=seed)
+        return Knowledge(teacher, memory, replace(account, n_labels=len(answers)))
 
     def conclude(
-        self, state: Learnt, window: np.ndarray, *, seed: int, device: str = "cpu"
+        self, state: Knowledge, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> None:
         """f is there without a window."""
 
-    def name_known(self, state: Learnt, seen: Seen | None, inputs: np.ndarray) -> np.ndarray:
-        return state.knowledge.name_known(inputs)
+    def name_known(
+        self, state: Knowledge, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
+        return state.name_known(inputs)
 
-    def account(self, state: Learnt) -> dict[str, Any] | None:
-        return state.account.as_dict() if state.account else None
+    def account(self, state: Knowledge) -> Account | None:
+        return state.account
+
+    def _hold_back(self, items: Labelled, *, seed: int) -> tuple[Labelled, Labelled]:
+        """Items to learn from, and seeds: of every class the share that the memory has of them."""
+        seeds = self.method.seeds
+        if seeds.share:
+            _, room = self.memory.shares(items.n_classes)
+            seeds = replace(seeds, share=self.memory.seeds, per_class=max(1, room))
+        held = hold_back(items.labels, seeds, rng(seed, "seeds"))
+        stays = np.ones(len(items), bool)
+        stays[held] = False
+        return (
+            Labelled(items.inputs[stays], items.labels[stays]),
+            Labelled(items.inputs[held], items.labels[held]),
+        )
+
+    def _remember(
+        self,
+        old: Memory | None,
+        teacher: Teacher,
+        training: Labelled,
+        seeds: Labelled,
+        *,
+        seed: int,
+    ) -> Memory:
+        settings = self.memory
+        if not self.method.seeds.share:
+            settings = replace(settings, seeds=0.0)
+        features = outputs(teacher.network, training.inputs, what="choosing exemplars").embeddings
+        return remember(old, training, features, seeds, settings, rng(seed, "memory"))
 
 
-# Methods for single pools
+def even_out(items: Labelled, fewest: int) -> Labelled:
+    """The first items of each class, so many that none outnumbers another by much.
+
+    How many of a class are remembered says nothing about how many come: a class that joined with
+    few labels would look as if most of its items in the window were unknown.
+
+    >>> labels = np.repeat([0, 1], [400, 100])
+    >>> np.bincount(even_out(Labelled(np.zeros((500, 1)), labels), 60).labels).tolist()
+    [150, 100]
+    """
+    if not len(items):
+        return items
+    smallest = np.bincount(items.labels).min()
+    return first_of_each(items, max(fewest, int(UNEVEN * smallest)))
 
 
-class Kept(NamedTuple):
+def for_streams(method: S2OSCMethod) -> S2OSCMethod:
+    """The method with the level of the test that streams have."""
+    changed: S2OSCMethod = change(method, {"decision.level": LEVEL})
+    return changed
+
+
+# --- methods for single pools ----------------------------------------------------------------
+
+
+class FitData(NamedTuple):
     """What a method is fitted to next: what is remembered, and what has just come."""
 
     memory: Memory | None
@@ -155,11 +269,13 @@ class Kept(NamedTuple):
         return self.fresh if self.memory is None else joined(self.memory.exemplars, self.fresh)
 
 
-def remembered(kept: Kept, recogniser: Recogniser, settings: MemorySettings, seed: int) -> Memory:
+def remembered(
+    data: FitData, recogniser: Recogniser, settings: MemorySettings, seed: int
+) -> Memory:
     """The memory with what has just been learnt in it, as the recogniser sees it."""
-    nothing = Labelled(kept.fresh.inputs[:0], kept.fresh.labels[:0])
-    features = recogniser.features(kept.fresh.inputs)
-    return remember(kept.memory, kept.fresh, features, nothing, settings, rng(seed, "memory"))
+    nothing = Labelled(data.fresh.inputs[:0], data.fresh.labels[:0])
+    features = recogniser.features(data.fresh.inputs)
+    return remember(data.memory, data.fresh, features, nothing, settings, rng(seed, "memory"))
 
 
 @dataclass(frozen=True)
@@ -173,26 +289,41 @@ class Refit:
     def updates(self) -> bool:
         return True
 
-    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Kept:
-        return Kept(None, known)
+    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> FitData:
+        return FitData(None, known)
 
-    def recognise(self, state: Kept, window: np.ndarray, *, seed: int, device: str = "cpu") -> Seen:
-        return look(self.method.fit(state.items, window, seed=seed, device=device), window)
+    def recognise(
+        self, state: FitData, window: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recognition:
+        return recognition_by(
+            self.method.fit(state.items, window, seed=seed, device=device), window
+        )
 
     def learn(
-        self, state: Kept, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
-    ) -> Kept:
-        return Kept(remembered(state, seen.recogniser, self.memory, seed), answers)
+        self,
+        state: FitData,
+        answers: Labelled,
+        *,
+        recognition: Recognition | None = None,
+        seed: int,
+        device: str = "cpu",
+    ) -> FitData:
+        assert recognition is not None, "a method is fitted to a window before it learns of it"
+        return FitData(remembered(state, recognition.recogniser, self.memory, seed), answers)
 
-    def conclude(self, state: Kept, window: np.ndarray, *, seed: int, device: str = "cpu") -> Seen:
+    def conclude(
+        self, state: FitData, window: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recognition:
         """One more fit, for which the last window is the pool."""
         return self.recognise(state, window, seed=seed, device=device)
 
-    def name_known(self, state: Kept, seen: Seen | None, inputs: np.ndarray) -> np.ndarray:
-        assert seen is not None, "a method is fitted to a window before it is asked"
-        return nearest_known(seen.recogniser, inputs)
+    def name_known(
+        self, state: FitData, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
+        assert recognition is not None, "a method is fitted to a window before it is asked"
+        return nearest_known(recognition.recogniser, inputs)
 
-    def account(self, state: Kept) -> None:
+    def account(self, state: FitData) -> None:
         """Nothing is measured while a method is fitted anew."""
 
 
@@ -216,28 +347,36 @@ class Prototyping:
 
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Prototyped:
         model = self.method.fit(known, known.inputs[:0], seed=seed, device=device)
-        return Prototyped(model, remembered(Kept(None, known), model, self.memory, seed))
+        return Prototyped(model, remembered(FitData(None, known), model, self.memory, seed))
 
     def recognise(
         self, state: Prototyped, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Seen:
-        return look(state.model, window)
+    ) -> Recognition:
+        return recognition_by(state.model, window)
 
     def learn(
-        self, state: Prototyped, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
+        self,
+        state: Prototyped,
+        answers: Labelled,
+        *,
+        recognition: Recognition | None = None,
+        seed: int,
+        device: str = "cpu",
     ) -> Prototyped:
-        kept = Kept(state.memory, answers)
+        data = FitData(state.memory, answers)
         model = cpe.extend_prototypes(
-            state.model, kept.items, self.method, seed=seed, device=device
+            state.model, data.items, self.method, seed=seed, device=device
         )
-        return Prototyped(model, remembered(kept, model, self.memory, seed))
+        return Prototyped(model, remembered(data, model, self.memory, seed))
 
     def conclude(
         self, state: Prototyped, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> None:
         """The network is there without a window."""
 
-    def name_known(self, state: Prototyped, seen: Seen | None, inputs: np.ndarray) -> np.ndarray:
+    def name_known(
+        self, state: Prototyped, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
         return nearest_known(state.model, inputs)
 
     def account(self, state: Prototyped) -> None:
@@ -259,11 +398,17 @@ class Sketching:
 
     def recognise(
         self, state: Sketches, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Seen:
-        return look(state, window)
+    ) -> Recognition:
+        return recognition_by(state, window)
 
     def learn(
-        self, state: Sketches, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
+        self,
+        state: Sketches,
+        answers: Labelled,
+        *,
+        recognition: Recognition | None = None,
+        seed: int,
+        device: str = "cpu",
     ) -> Sketches:
         return senc_mas.extend_sketches(state, answers.inputs, answers.labels, seed=seed)
 
@@ -272,7 +417,9 @@ class Sketching:
     ) -> None:
         """The sketches are there without a window."""
 
-    def name_known(self, state: Sketches, seen: Seen | None, inputs: np.ndarray) -> np.ndarray:
+    def name_known(
+        self, state: Sketches, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
         return nearest_known(state, inputs)
 
     def account(self, state: Sketches) -> None:
@@ -294,11 +441,17 @@ class Static:
 
     def recognise(
         self, state: Recogniser, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Seen:
-        return look(state, window)
+    ) -> Recognition:
+        return recognition_by(state, window)
 
     def learn(
-        self, state: Recogniser, seen: Seen, answers: Labelled, *, seed: int, device: str = "cpu"
+        self,
+        state: Recogniser,
+        answers: Labelled,
+        *,
+        recognition: Recognition | None = None,
+        seed: int,
+        device: str = "cpu",
     ) -> Recogniser:
         return state
 
@@ -307,7 +460,9 @@ class Static:
     ) -> None:
         """Nothing has changed."""
 
-    def name_known(self, state: Recogniser, seen: Seen | None, inputs: np.ndarray) -> np.ndarray:
+    def name_known(
+        self, state: Recogniser, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
         return nearest_known(state, inputs)
 
     def account(self, state: Recogniser) -> None:

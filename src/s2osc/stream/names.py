@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from s2osc.errors import DataError
-from s2osc.stream.state import Asked, StreamState
+from s2osc.stream.state import Questions, StreamState
 from s2osc.text import clean_name
 
 IGNORE = "ignore"
@@ -49,7 +49,7 @@ def group_word(group: int) -> str:
     return f"group {group}"
 
 
-def name_groups(asked: Asked, classes: Sequence[str]) -> dict[str, str]:
+def name_groups(questions: Questions, classes: Sequence[str]) -> dict[str, str]:
     """Self-taught labels: every group becomes a class of its own, numbered on from those there are.
 
     What a group holds of known classes, or of two new ones, is then learnt as it is: use this only
@@ -59,7 +59,7 @@ def name_groups(asked: Asked, classes: Sequence[str]) -> dict[str, str]:
     last = max((int(found[1]) for found in numbered if found), default=0)
     return {
         group_word(group): f"{SELF_TAUGHT} {last + i}"
-        for i, group in enumerate(asked.group_sizes(), start=1)
+        for i, group in enumerate(questions.group_sizes(), start=1)
     }
 
 
@@ -103,18 +103,19 @@ def _plain(name: str) -> str:
     return re.sub(r"^(-?\d+)\.0+$", r"\1", " ".join(words))
 
 
-def lookalikes(asked: Asked, fresh: Mapping[int, str], classes: Sequence[str]) -> list[str]:
+def lookalikes(questions: Questions, fresh: Mapping[int, str], classes: Sequence[str]) -> list[str]:
     """A sentence on each new class whose items the model takes for one it knows."""
     notes = []
     for label in dict.fromkeys(fresh.values()):
         if label in classes or label == IGNORE:
             continue
-        said = asked.suggested[[row for row, given in fresh.items() if given == label]]
-        taken = np.bincount(said[said >= 0], minlength=1)
-        if taken.max() >= LOOKS_LIKE * len(said):
+        suggested = questions.suggested[[row for row, given in fresh.items() if given == label]]
+        taken = np.bincount(suggested[suggested >= 0], minlength=1)
+        if taken.max() >= LOOKS_LIKE * len(suggested):
             notes.append(
-                f"{int(taken.max())} of {len(said)} items of the new class {label!r} look like "
-                f"{classes[int(taken.argmax())]!r}; if that is its new name, undo and rename it"
+                f"{int(taken.max())} of {len(suggested)} items of the new class {label!r} look "
+                f"like {classes[int(taken.argmax())]!r}; if that is its new name, undo and "
+                "rename it"
             )
     return notes
 
@@ -130,14 +131,14 @@ def rename_class(state: StreamState, old: str, new: str) -> StreamState:
     def now(name: str) -> str:
         return new if name == old else name
 
-    waiting, asked = state.waiting, state.asked
+    waiting, questions = state.waiting, state.questions
     former = {name: now(called) for name, called in state.former.items()} | {old: new}
     former.pop(new, None)
     return replace(
         state,
         classes=tuple(replace(known, name=now(known.name)) for known in state.classes),
         waiting=replace(waiting, labels=tuple(map(now, waiting.labels))),
-        asked=asked and replace(asked, answers=tuple(map(now, asked.answers))),
+        questions=questions and replace(questions, answers=tuple(map(now, questions.answers))),
         history=tuple(_renamed(entry, old, new) for entry in state.history),
         former=former,
     )

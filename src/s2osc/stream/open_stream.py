@@ -15,22 +15,23 @@ from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.presets import build_method, choose_preset
-from s2osc.progress import Stopwatch, shown
+from s2osc.progress import shown
 from s2osc.settings import change
-from s2osc.stream.incremental import IncrementalS2OSC
+from s2osc.stream.learner import LEVEL, Incremental
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.names import IGNORE, NO_CLASS, as_meant, names_in_use
 from s2osc.stream.state import StreamState, audit_classes
 from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
 from s2osc.stream.windows import (
+    GroupOracle,
     QuerySettings,
+    ask_oracle,
     begin_stream,
     close_questions,
     open_questions,
     open_window,
     take_answers,
     take_items,
-    teach_itself,
 )
 from s2osc.text import clean_name
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
@@ -38,9 +39,6 @@ from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 NUMBERS = "labels_are_numbers"
 TWO_CLASSES = ("False", "True")
 """Names that the classes of a yes-or-no column have; answers never make a class of them."""
-LEVEL = 0.05
-"""Of the test whether a window holds anything unknown. In a single pool it is stricter: here a
-class that is missed stays among the known ones, and a needless question costs a person little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +185,9 @@ class OpenStream:
         names = [str(row) for row in range(len(inputs))]
         with self._bars():
             opened = open_window(self._state, inputs, names, self._asking, device=self._device)
-        self._state = opened.state
-        answer, audit = opened.solution.answer, opened.solution.audit(self._state.class_names)
-        told = WindowAnswer(
+        self._state, solution = opened.state, opened.recognition.solution
+        answer, audit = solution.answer, solution.audit(self._state.class_names)
+        found = WindowAnswer(
             labels=self._named(answer.labels),
             groups=answer.groups,
             confidence=answer.confidence,
@@ -200,9 +198,9 @@ class OpenStream:
         )
         if self._self_taught:
             with self._bars():
-                learnt = teach_itself(self._state, device=self._device, seconds_of=Stopwatch())
-            self._state = close_questions(learnt.state)
-        return told
+                _, updated = ask_oracle(self._state, GroupOracle(), device=self._device)
+            self._state = close_questions(updated.state)
+        return found
 
     def learn(self, items: Any, labels: Any) -> list[str]:
         """Take labels in: of rows of the last window, or of items of one's own.
@@ -224,37 +222,32 @@ class OpenStream:
             return self._learn_rows(items, names)
         inputs = check_inputs(items, "items")
         with self._bars():
-            learnt = take_items(
-                self._state,
-                inputs[given],
-                [names[i] for i in given],
-                [],
-                device=self._device,
-                clock=Stopwatch(),
+            updated = take_items(
+                self._state, inputs[given], [names[i] for i in given], device=self._device
             )
-        self._state = learnt.state
-        return learnt.notes
+        self._state = updated.state
+        return updated.notes
 
     def _learn_rows(self, rows: np.ndarray, names: Sequence[str]) -> list[str]:
         may_answer = set(open_questions(self._state).names)
-        said: dict[str, str] = {}
+        answers: dict[str, str] = {}
         for row, name in zip(rows.tolist(), names, strict=True):
             if str(row) not in may_answer:
                 raise DataError(
                     f"row {row} of the last window was neither asked about nor called unknown; "
                     "give the item itself in place of its row"
                 )
-            if said.setdefault(str(row), name) != name:
+            if answers.setdefault(str(row), name) != name:
                 raise DataError(
-                    f"row {row} is labelled both {said[str(row)]!r} and {name!r}; give one label"
+                    f"row {row} is labelled both {answers[str(row)]!r} and {name!r}; give one label"
                 )
-        return self._answer(said)
+        return self._answer(answers)
 
-    def _answer(self, said: Mapping[str, str]) -> list[str]:
+    def _answer(self, answers: Mapping[str, str]) -> list[str]:
         with self._bars():
-            learnt = take_answers(self._state, said, device=self._device, seconds_of=Stopwatch())
-        self._state = learnt.state
-        return learnt.notes
+            updated = take_answers(self._state, answers, device=self._device)
+        self._state = updated.state
+        return updated.notes
 
     def _named(self, labels: np.ndarray) -> np.ndarray:
         marks = (UNSURE, UNKNOWN) if self._numbers else ("unsure", "unknown")
@@ -274,12 +267,12 @@ class OpenStream:
         return shown() if self._verbose else nullcontext()
 
 
-def build_learner(preset: str, settings: Mapping[str, Any], memory: int) -> IncrementalS2OSC:
+def build_learner(preset: str, settings: Mapping[str, Any], memory: int) -> Incremental:
     """The learner of a preset: ``update.`` and ``memory.`` name its own settings."""
     own = {n: v for n, v in settings.items() if n.split(".")[0] in ("update", "memory")}
     of_method = {n: v for n, v in settings.items() if n not in own}
     method = build_method(preset, {"decision.level": LEVEL} | of_method)
-    learner = IncrementalS2OSC(method, memory=MemorySettings(size=memory))
+    learner = Incremental(method, memory=MemorySettings(size=memory))
     return change(learner, own)
 
 

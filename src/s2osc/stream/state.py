@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from s2osc.pipeline.audit import statistics as audit
-from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
+from s2osc.stream.learner import Knowledge, Learner
 from s2osc.types import Labelled
 
 ENDLESS = 1_000_000
@@ -23,8 +23,8 @@ class KnownClass:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The window whose questions are open: what may be answered, and what has been."""
+class Questions:
+    """Of the last window: what may be answered, and what has been."""
 
     names: tuple[str, ...]  # items asked about, and all others that are in a group
     inputs: np.ndarray  # (m, ...)
@@ -55,14 +55,14 @@ class Waiting:
 class StreamState:
     """What a stream knows, has seen and has asked."""
 
-    learner: IncrementalS2OSC
-    knowledge: Knowledge
+    learner: Learner
+    knowledge: Any  # the state of the learner; ours is a ``Knowledge``
     classes: tuple[KnownClass, ...]
     seed: int
     waiting: Waiting
     ignored: np.ndarray  # (n, ...) items a person is not interested in
     history: tuple[dict[str, Any], ...] = ()  # one entry per window, plain values
-    asked: Asked | None = None
+    questions: Questions | None = None  # that are open
     facts: dict[str, Any] = field(default_factory=dict)  # of whoever feeds it: shape, backbone
     former: dict[str, str] = field(default_factory=dict)  # names before a renaming -> today's
 
@@ -77,7 +77,7 @@ class StreamState:
     @property
     def item_shape(self) -> tuple[int, ...]:
         """Of an item as it comes: views of stacked vectors among it."""
-        return self.knowledge.memory.exemplars.inputs.shape[1:]
+        return self.ignored.shape[1:]
 
 
 def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:

@@ -30,9 +30,9 @@ from s2osc.errors import DataError, ModelError, OutputError, SettingsError
 from s2osc.pipeline.storage import as_tensors, describe_network, network_tensors, read_network
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change, flatten
-from s2osc.stream.incremental import IncrementalS2OSC, Knowledge
+from s2osc.stream.learner import Incremental, Knowledge
 from s2osc.stream.memory import Memory
-from s2osc.stream.state import Asked, KnownClass, StreamState, Waiting
+from s2osc.stream.state import KnownClass, Questions, StreamState, Waiting
 from s2osc.types import Labelled
 from s2osc.version import __version__
 
@@ -321,7 +321,7 @@ def _as_json(told: dict[str, Any]) -> bytes:
 
 
 def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
-    asked = state.asked
+    questions = state.questions
     return {
         "s2osc": __version__,
         "seed": state.seed,
@@ -329,7 +329,8 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
         "settings": flatten(state.learner),
         "networks": {"teacher": describe_network(state.knowledge.teacher.network)},
         "waiting": state.waiting.labels,
-        "asked": asked and {"names": asked.names, "why": asked.why, "answers": asked.answers},
+        "asked": questions
+        and {"names": questions.names, "why": questions.why, "answers": questions.answers},
         "history": state.history,
         "facts": state.facts,
         "former": state.former,
@@ -339,7 +340,7 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
 
 def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
     """Every array of a state: those that change together lie in one object."""
-    teacher, memory, asked = state.knowledge.teacher, state.knowledge.memory, state.asked
+    teacher, memory = state.knowledge.teacher, state.knowledge.memory
     found = {
         "teacher": as_tensors({"centres": teacher.centres})
         | network_tensors("teacher", teacher.network),
@@ -353,8 +354,10 @@ def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
         ),
         "aside": as_tensors({"waiting": state.waiting.inputs, "ignored": state.ignored}),
     }
-    if asked is not None:
-        arrays = {name: getattr(asked, name) for name in ("inputs", "groups", "suggested")}
+    if state.questions is not None:
+        arrays = {
+            name: getattr(state.questions, name) for name in ("inputs", "groups", "suggested")
+        }
         found["asked"] = as_tensors({f"asked.{name}": array for name, array in arrays.items()})
     return found
 
@@ -416,7 +419,7 @@ def _assemble(told: dict[str, Any], tensors: dict[str, torch.Tensor], device: st
     )
     asked = told["asked"]
     state = StreamState(
-        learner=change(IncrementalS2OSC(), told["settings"]),
+        learner=change(Incremental(), told["settings"]),
         knowledge=Knowledge(teacher, memory),
         classes=tuple(
             KnownClass(str(known["name"]), int(known["since"]), int(known["n_labels"]))
@@ -426,8 +429,8 @@ def _assemble(told: dict[str, Any], tensors: dict[str, torch.Tensor], device: st
         waiting=Waiting(array("waiting"), tuple(told["waiting"])),
         ignored=array("ignored"),
         history=tuple(dict(entry) for entry in told["history"]),
-        asked=asked
-        and Asked(
+        questions=asked
+        and Questions(
             names=tuple(asked["names"]),
             inputs=array("asked.inputs"),
             groups=array("asked.groups"),
@@ -444,7 +447,7 @@ def _assemble(told: dict[str, Any], tensors: dict[str, torch.Tensor], device: st
 
 def _check_fit(state: StreamState) -> None:
     """Refuse parts of different states put together."""
-    knowledge, waiting, asked = state.knowledge, state.waiting, state.asked
+    knowledge, waiting, questions = state.knowledge, state.waiting, state.questions
     n_classes = knowledge.teacher.n_classes
     pairs = [
         ("class names", len(state.classes), n_classes),
@@ -452,9 +455,15 @@ def _check_fit(state: StreamState) -> None:
         ("classes in memory", knowledge.memory.n_classes, n_classes),
         ("labels that wait", len(waiting.labels), len(waiting.inputs)),
     ]
-    if asked:
-        parts = (asked.names, asked.why, asked.answers, asked.groups, asked.suggested)
-        pairs += [("questions", len(part), len(asked.inputs)) for part in parts]
+    if questions:
+        parts = (
+            questions.names,
+            questions.why,
+            questions.answers,
+            questions.groups,
+            questions.suggested,
+        )
+        pairs += [("questions", len(part), len(questions.inputs)) for part in parts]
     for what, found, wanted in pairs:
         if found != wanted:
             raise ValueError(f"{found} {what} where there should be {wanted}")

@@ -1,13 +1,16 @@
 """The loop of a stream: a window comes, items are asked about, answers are learnt, the next comes.
 
-Every step takes a state and gives the next; whoever keeps states (``open_stream``, ``store``) can
-stop between any two.
+``follow`` is the whole loop, with an ``Oracle`` that answers. Its two steps, ``open_window`` and
+``take_answers``, each take a state and give the next, so that whoever keeps states
+(``open_stream``, ``store``) can stop between them and wait for a person.
 """
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -16,7 +19,7 @@ from s2osc.errors import DataError
 from s2osc.pipeline.method import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
-from s2osc.stream.incremental import IncrementalS2OSC
+from s2osc.stream.learner import Learner, Recognition
 from s2osc.stream.names import (
     IGNORE,
     as_meant,
@@ -28,10 +31,10 @@ from s2osc.stream.names import (
     names_in_use,
 )
 from s2osc.stream.queries import Queries, check_asking, choose_queries
-from s2osc.stream.state import Asked, KnownClass, StreamState, Waiting, audit_classes
+from s2osc.stream.state import KnownClass, Questions, StreamState, Waiting, audit_classes
 from s2osc.stream.update import Account
 from s2osc.text import match_ids
-from s2osc.types import UNKNOWN, Answer, Labelled
+from s2osc.types import UNKNOWN, Labelled
 
 LEAST_LABELS = 2
 """Labelled items a new class needs; fewer wait for more."""
@@ -49,26 +52,127 @@ class QuerySettings:
         check_asking(self.strategy, self.budget)
 
 
-class Opened(NamedTuple):
-    """A window with its answer and the questions about it."""
+class OpenWindow(NamedTuple):
+    """A window that was recognised, and the questions about it."""
 
     state: StreamState
-    solution: Solution
+    recognition: Recognition
     queries: Queries
 
 
-class Learnt(NamedTuple):
+class UpdatedStream(NamedTuple):
     """The state after answers, what the update did, and what the user should know."""
 
     state: StreamState
-    account: Account | None  # None: there was nothing to learn
+    account: Account | None  # None: nothing was learnt, or nothing is measured
     notes: list[str]
+
+
+# --- the loop --------------------------------------------------------------------------------
+
+
+class Oracle(Protocol):
+    """Who answers. ``state`` has the questions, the number of their window and the classes."""
+
+    @property
+    def is_person(self) -> bool:
+        """Whether its answers count as labels that were asked for."""
+
+    def ask(self, state: StreamState) -> Mapping[str, str]:
+        """Labels of items, or of whole groups; what is left out stays without an answer."""
+
+
+@dataclass(frozen=True)
+class TruthOracle:
+    """The truth in place of a person; items are called by their rows, as in ``follow``."""
+
+    labels: Sequence[Sequence[str]]  # of the items of every window
+    is_person: bool = True
+
+    def ask(self, state: StreamState) -> dict[str, str]:
+        questions, truth = open_questions(state), self.labels[state.n_windows - 1]
+        return {name: truth[int(name)] for name in questions.names[: questions.n_asked]}
+
+
+@dataclass(frozen=True)
+class GroupOracle:
+    """Nobody is asked: every group becomes a class of its own."""
+
+    is_person: bool = False
+
+    def ask(self, state: StreamState) -> dict[str, str]:
+        return name_groups(open_questions(state), names_ever(state))
+
+
+class WindowResult(NamedTuple):
+    """One turn of the loop."""
+
+    before: StreamState
+    window: OpenWindow
+    answers: Mapping[str, str]
+    updated: UpdatedStream
+
+
+def follow(
+    windows: Iterable[np.ndarray],
+    state: StreamState,
+    oracle: Oracle,
+    asking: QuerySettings,
+    *,
+    device: str,
+    clock: Callable[[str], AbstractContextManager[None]],
+    seed_of: Callable[[StreamState], int] | None = None,
+) -> Iterator[WindowResult]:
+    """Yield one result per window. A label comes after the window was recognised.
+
+    ``seed_of`` gives the seed of an update; without it, that of ``take_answers``.
+    """
+    for inputs in windows:
+        rows = [str(row) for row in range(len(inputs))]
+        with clock("recognise"):
+            window = open_window(state, inputs, rows, asking, device=device)
+        with clock("learn"):
+            answers, updated = ask_oracle(
+                window.state,
+                oracle,
+                recognition=window.recognition,
+                seed=seed_of(window.state) if seed_of else None,
+                device=device,
+            )
+        yield WindowResult(state, window, answers, updated)
+        state = updated.state
+
+
+def ask_oracle(
+    state: StreamState,
+    oracle: Oracle,
+    *,
+    recognition: Recognition | None = None,
+    seed: int | None = None,
+    device: str,
+) -> tuple[Mapping[str, str], UpdatedStream]:
+    """The answers of an oracle to the open questions, and the stream that has learnt them."""
+    answers = oracle.ask(state) if state.questions else {}
+    if not answers:
+        return answers, UpdatedStream(state, None, [])
+    updated = take_answers(
+        state,
+        answers,
+        by_person=oracle.is_person,
+        recognition=recognition,
+        seed=seed,
+        device=device,
+    )
+    return answers, updated
+
+
+# --- windows ---------------------------------------------------------------------------------
 
 
 def begin_stream(
     known: Labelled,
     names: Sequence[str],
-    learner: IncrementalS2OSC,
+    learner: Learner,
     *,
     seed: int,
     device: str,
@@ -76,16 +180,34 @@ def begin_stream(
 ) -> StreamState:
     """A stream before its first window; ``names`` are those of the classes 0 .. C-1."""
     knowledge = learner.begin(known, seed=derive(seed, "begin"), device=device)
+    return first_state(known, names, learner, knowledge, seed=seed, facts=facts)
+
+
+def first_state(
+    known: Labelled,
+    names: Sequence[str],
+    learner: Learner,
+    knowledge: Any,
+    *,
+    seed: int,
+    facts: Mapping[str, Any] | None = None,
+) -> StreamState:
+    """The same where the learner has begun already."""
     sizes = np.bincount(known.labels)
     return StreamState(
-        learner,
-        knowledge,
-        tuple(KnownClass(name, 0, int(n)) for name, n in zip(names, sizes, strict=True)),
-        seed,
-        Waiting(known.inputs[:0], ()),
-        known.inputs[:0],
+        learner=learner,
+        knowledge=knowledge,
+        classes=tuple(KnownClass(name, 0, int(n)) for name, n in zip(names, sizes, strict=True)),
+        seed=seed,
+        waiting=Waiting(known.inputs[:0], ()),
+        ignored=known.inputs[:0],
         facts=dict(facts or {}),
     )
+
+
+def window_seed(state: StreamState, number: int) -> int:
+    """The seed of a window, from 1."""
+    return derive(state.seed, f"window {number}")
 
 
 def open_window(
@@ -95,23 +217,26 @@ def open_window(
     asking: QuerySettings,
     *,
     device: str,
-) -> Opened:
+) -> OpenWindow:
     """Answer for a window and choose what to ask. Questions of the window before it are closed."""
     check_window(state, window, names)
     clock = Stopwatch()
-    seed = derive(state.seed, f"window {state.n_windows + 1}")
+    seed = window_seed(state, state.n_windows + 1)
     with clock("window"):
-        solution = state.learner.recognise(state.knowledge, window, seed=seed, device=device)
-        answer = solution.answer
+        recognition = state.learner.recognise(state.knowledge, window, seed=seed, device=device)
         queries = choose_queries(
-            *(asking.strategy, answer, solution.embeddings, asking.budget),
-            groups=answer.groups,
+            asking.strategy,
+            recognition.predictions,
+            recognition.embeddings,
+            asking.budget,
+            groups=recognition.groups,
             may_ask=~is_ignored(state, window),
             seed=seed,
         )
-    entry = describe_window(state, solution, queries, clock.seconds["window"])
-    asked = gather_questions(window, names, answer, queries)
-    return Opened(replace(state, history=(*state.history, entry), asked=asked), solution, queries)
+    entry = describe_window(state, recognition, queries, clock.seconds["window"])
+    questions = gather_questions(window, names, recognition, queries)
+    opened = replace(state, history=(*state.history, entry), questions=questions)
+    return OpenWindow(opened, recognition, queries)
 
 
 def check_window(state: StreamState, window: np.ndarray, names: Sequence[str]) -> None:
@@ -149,35 +274,43 @@ def is_ignored(state: StreamState, window: np.ndarray) -> np.ndarray:
 
 
 def gather_questions(
-    window: np.ndarray, names: Sequence[str], answer: Answer, queries: Queries
-) -> Asked | None:
+    window: np.ndarray, names: Sequence[str], recognition: Recognition, queries: Queries
+) -> Questions | None:
     """What can be answered: items asked about, in their order, then others that are in a group."""
-    asked = set(queries.rows.tolist())
-    others = [row for row in np.flatnonzero(answer.is_unknown).tolist() if row not in asked]
+    labels, asked = recognition.predictions.labels, set(queries.rows.tolist())
+    others = [row for row in np.flatnonzero(labels == UNKNOWN).tolist() if row not in asked]
     rows = np.array([*queries.rows.tolist(), *others], int)
     if not len(rows):
         return None
-    return Asked(
+    return Questions(
         names=tuple(names[row] for row in rows),
         inputs=window[rows],
-        groups=answer.groups[rows],
-        suggested=np.where(answer.is_unknown[rows], UNKNOWN, answer.labels[rows]),
+        groups=groups_in(recognition)[rows],
+        suggested=labels[rows],
         why=(*queries.why, *[""] * len(others)),
         answers=("",) * len(rows),
     )
 
 
+def groups_in(recognition: Recognition) -> np.ndarray:
+    """(n,) the groups; all that is unknown is one where the method has none."""
+    if recognition.groups is not None:
+        return recognition.groups
+    return np.where(recognition.predictions.labels == UNKNOWN, 0, -1)
+
+
 def describe_window(
-    state: StreamState, solution: Solution, queries: Queries, seconds: float
+    state: StreamState, recognition: Recognition, queries: Queries, seconds: float
 ) -> dict[str, Any]:
     """The entry of the history: what was found, how far it can be trusted, what was asked."""
-    answer, audit = solution.answer, solution.audit(state.class_names)
-    told: dict[str, Any] = {
+    labels, recogniser = recognition.predictions.labels, recognition.recogniser
+    solution = recogniser if isinstance(recogniser, Solution) else None
+    entry: dict[str, Any] = {
         "window": state.n_windows + 1,
-        "items": len(answer.labels),
-        "unknown": int(answer.is_unknown.sum()),
-        "groups": int(answer.groups.max(initial=-1)) + 1,
-        "k": solution.k,
+        "items": len(labels),
+        "unknown": int(np.sum(labels == UNKNOWN)),
+        "groups": int(groups_in(recognition).max(initial=-1)) + 1,
+        "k": solution.k if solution else None,
         "asked": len(queries.rows),
         "answered": 0,  # answers a person wrote: of items, and of whole groups
         "labelled": 0,  # items that have a label by them, ignored ones among them
@@ -186,67 +319,65 @@ def describe_window(
         "updates": [],
         "seconds": round(seconds, 2),
     }
-    if audit:
-        shown = ("nothing_unknown", "unknown_share", "false_alarm", "known_accuracy")
+    if solution and (audit := solution.audit(state.class_names)):
         record = audit.to_json()
-        told["audit"] = {name: record[name] for name in shown}
-    return told
+        shown = ("nothing_unknown", "unknown_share", "false_alarm", "known_accuracy")
+        entry["audit"] = {name: record[name] for name in shown}
+    return entry
 
 
 # --- answers ---------------------------------------------------------------------------------
 
 
 def take_answers(
-    state: StreamState, answers: Mapping[str, str], *, device: str, seconds_of: Stopwatch
-) -> Learnt:
-    """Learn what a person says. ``answers`` maps items, or ``group N``, to labels.
+    state: StreamState,
+    answers: Mapping[str, str],
+    *,
+    by_person: bool = True,
+    recognition: Recognition | None = None,
+    seed: int | None = None,
+    device: str,
+) -> UpdatedStream:
+    """Learn answers. ``answers`` maps items, or ``group N``, to labels.
 
     A label is a class, known or new, or ``ignore``; an empty one is no answer. A group's label is
     that of all its items which have none of their own.
     """
-    asked, names = open_questions(state), names_in_use(state)
-    answers = match_answers(asked, answers)
+    questions, names = open_questions(state), names_in_use(state)
+    answers = match_answers(questions, answers)
     answers = {item: as_meant(label, names) for item, label in answers.items()}
     check_labels((x for x in answers.values() if x.strip()), names, state.former)
-    given = resolve_answers(asked, answers)
-    check_unchanged(asked, given)
-    fresh = {row: label for row, label in given.items() if not asked.answers[row]}
+    given = resolve_answers(questions, answers)
+    check_unchanged(questions, given)
+    fresh = {row: label for row, label in given.items() if not questions.answers[row]}
     if not fresh:
-        return Learnt(state, None, ["there is no new answer: nothing was learnt"])
-    notes = lookalikes(asked, fresh, state.class_names)
-    told = tuple(fresh.get(row, before) for row, before in enumerate(asked.answers))
+        return UpdatedStream(state, None, ["there is no new answer: nothing was learnt"])
+    labels = tuple(fresh.get(row, before) for row, before in enumerate(questions.answers))
     rows = sorted(fresh)
     return take_items(
-        replace(state, asked=replace(asked, answers=told)),
-        asked.inputs[rows],
+        replace(state, questions=replace(questions, answers=labels)),
+        questions.inputs[rows],
         [fresh[row] for row in rows],
-        notes,
-        n_written=count_written(asked, answers, fresh),
+        notes=lookalikes(questions, fresh, state.class_names),
+        n_written=count_written(questions, answers, fresh) if by_person else 0,
+        recognition=recognition,
+        seed=seed,
         device=device,
-        clock=seconds_of,
     )
-
-
-def teach_itself(state: StreamState, *, device: str, seconds_of: Stopwatch) -> Learnt:
-    """Every group becomes a class of its own. Nobody is asked: close the questions afterwards."""
-    names = name_groups(state.asked, names_ever(state)) if state.asked else {}
-    if not names:
-        return Learnt(state, None, [])
-    learnt = take_answers(state, names, device=device, seconds_of=seconds_of)
-    entry = learnt.state.history[-1] | {"answered": 0}  # nobody wrote these labels
-    return learnt._replace(state=replace(learnt.state, history=(*learnt.state.history[:-1], entry)))
 
 
 def close_questions(state: StreamState) -> StreamState:
     """The same where nothing may be answered any more."""
-    return replace(state, asked=None)
+    return replace(state, questions=None)
 
 
-def count_written(asked: Asked, answers: Mapping[str, str], fresh: Mapping[int, str]) -> int:
+def count_written(
+    questions: Questions, answers: Mapping[str, str], fresh: Mapping[int, str]
+) -> int:
     """How many of the answers told something new: a named group is one, however many it covers."""
-    row_of = {name: row for row, name in enumerate(asked.names)}
+    row_of = {name: row for row, name in enumerate(questions.names)}
     own = {row_of[name] for name, label in answers.items() if name in row_of and label.strip()}
-    groups = {int(asked.groups[row]) for row in fresh if row not in own}
+    groups = {int(questions.groups[row]) for row in fresh if row not in own}
     return len(own & fresh.keys()) + len(groups)
 
 
@@ -254,12 +385,13 @@ def take_items(
     state: StreamState,
     inputs: np.ndarray,
     labels: Sequence[str],
-    notes: list[str],
     *,
+    notes: Sequence[str] = (),
     n_written: int | None = None,
+    recognition: Recognition | None = None,
+    seed: int | None = None,
     device: str,
-    clock: Stopwatch,
-) -> Learnt:
+) -> UpdatedStream:
     """Learn labelled items, asked about or not; those that are not of interest are set aside.
 
     ``n_written`` is how many answers a person gave for them; None: one for each.
@@ -269,30 +401,36 @@ def take_items(
     check_labels(labels, names, state.former)
     check_shape(state, inputs, "there are labels for")
     uninteresting = np.array([label == IGNORE for label in labels], bool)
-    return learn_items(
+    n_ignored = int(uninteresting.sum())
+    counts = {
+        "answered": len(labels) if n_written is None else n_written,
+        "labelled": len(labels),
+        "ignored": n_ignored,
+    }
+    updated = learn_items(
         replace(state, ignored=keep_ignored(state, inputs[uninteresting])),
         inputs[~uninteresting],
         [label for label in labels if label != IGNORE],
-        notes,
-        n_ignored=int(uninteresting.sum()),
-        n_written=len(labels) if n_written is None else n_written,
+        counts,
+        recognition=recognition,
+        seed=seed,
         device=device,
-        clock=clock,
     )
+    return updated._replace(notes=[*notes, *updated.notes])
 
 
-def open_questions(state: StreamState) -> Asked:
-    if state.asked is None:
+def open_questions(state: StreamState) -> Questions:
+    if state.questions is None:
         raise DataError(
             "no questions are open: the last window asked about nothing, or there was none yet; "
             "feed a window first, with a budget above 0"
         )
-    return state.asked
+    return state.questions
 
 
-def match_answers(asked: Asked, answers: Mapping[str, str]) -> dict[str, str]:
+def match_answers(questions: Questions, answers: Mapping[str, str]) -> dict[str, str]:
     """Answers by the items and groups they are about, also where a spreadsheet changed a name."""
-    there = [*asked.names, *map(group_word, asked.group_sizes())]
+    there = [*questions.names, *map(group_word, questions.group_sizes())]
     matched = match_ids(answers, there)
     for name in answers:
         if name not in matched:
@@ -303,10 +441,10 @@ def match_answers(asked: Asked, answers: Mapping[str, str]) -> dict[str, str]:
     return {matched[name]: label for name, label in answers.items()}
 
 
-def resolve_answers(asked: Asked, answers: Mapping[str, str]) -> dict[int, str]:
+def resolve_answers(questions: Questions, answers: Mapping[str, str]) -> dict[int, str]:
     """The label of each row: its own or that of its group; empty ones are left out."""
-    row_of = {name: row for row, name in enumerate(asked.names)}
-    groups = {group_word(group): group for group in asked.group_sizes()}
+    row_of = {name: row for row, name in enumerate(questions.names)}
+    groups = {group_word(group): group for group in questions.group_sizes()}
     own, of_group = {}, {}
     for name, label in answers.items():
         if not label.strip():
@@ -316,33 +454,35 @@ def resolve_answers(asked: Asked, answers: Mapping[str, str]) -> dict[int, str]:
         else:
             of_group[groups[name]] = label
     for group, label in of_group.items():
-        check_group_unchanged(asked, group, label)
+        check_group_unchanged(questions, group, label)
     by_group = {
-        row: of_group[group] for row, group in enumerate(asked.groups.tolist()) if group in of_group
+        row: of_group[group]
+        for row, group in enumerate(questions.groups.tolist())
+        if group in of_group
     }
     # What was said of an item before stands against what its group is called now.
-    by_group = {row: label for row, label in by_group.items() if not asked.answers[row]}
+    by_group = {row: label for row, label in by_group.items() if not questions.answers[row]}
     return by_group | own
 
 
-def check_unchanged(asked: Asked, given: Mapping[int, str]) -> None:
+def check_unchanged(questions: Questions, given: Mapping[int, str]) -> None:
     for row, label in given.items():
-        before = asked.answers[row]
+        before = questions.answers[row]
         if before and before != label:
             raise DataError(
-                f"item {asked.names[row]!r} was labelled {before!r} before and {label!r} now; "
+                f"item {questions.names[row]!r} was labelled {before!r} before and {label!r} now; "
                 "leave it as it was, or take the last answers back with `s2osc stream undo`"
             )
 
 
-def check_group_unchanged(asked: Asked, group: int, label: str) -> None:
+def check_group_unchanged(questions: Questions, group: int, label: str) -> None:
     """Refuse a new name for a group all of whose items were called otherwise."""
-    said = {asked.answers[row] for row in np.flatnonzero(asked.groups == group)}
-    if "" not in said and label not in said:
+    before = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
+    if "" not in before and label not in before:
         raise DataError(
             f"{group_word(group)!r} is called {label!r} now, but all of its items were labelled "
-            f"{' or '.join(map(repr, sorted(said)))} before; leave it as it was, or take the last "
-            "answers back with `s2osc stream undo`"
+            f"{' or '.join(map(repr, sorted(before)))} before; leave it as it was, or take the "
+            "last answers back with `s2osc stream undo`"
         )
 
 
@@ -357,60 +497,56 @@ def learn_items(
     state: StreamState,
     inputs: np.ndarray,
     labels: Sequence[str],
-    notes: list[str],
+    counts: Mapping[str, int],
     *,
-    n_ignored: int = 0,
-    n_written: int,
+    recognition: Recognition | None,
+    seed: int | None,
     device: str,
-    clock: Stopwatch,
-) -> Learnt:
-    """f and memory after labelled items; new classes join where they have enough of them."""
+) -> UpdatedStream:
+    """The state after labelled items; new classes join where they have enough of them."""
     inputs = np.concatenate([state.waiting.inputs, inputs])
     labels = [*state.waiting.labels, *labels]
-    counted = {
-        "answered": n_written,
-        "labelled": len(labels) - len(state.waiting.labels) + n_ignored,
-        "ignored": n_ignored,
-    }
     names = number_classes(labels, state.class_names)
     number = {name: c for c, name in enumerate(names)}
     ready = np.array([label in number for label in labels], bool)
     late = [label for label in labels if label not in number]
-    if late:
-        notes = [*notes, tell_waiting(late)]
-    account, knowledge = None, state.knowledge
+    account, knowledge, clock = None, state.knowledge, Stopwatch()
     if ready.any():
         answers = Labelled(
             inputs[ready], np.array([number[label] for label in labels if label in number])
         )
-        seed = derive(state.seed, f"answers {state.n_windows} {labels_so_far(state)}")
+        if seed is None:
+            seed = derive(state.seed, f"answers {state.n_windows} {labels_so_far(state)}")
         with clock("update"):
-            knowledge, account = state.learner.learn(
-                state.knowledge, answers, seed=seed, device=device
+            knowledge = state.learner.learn(
+                state.knowledge, answers, recognition=recognition, seed=seed, device=device
             )
+        account = state.learner.account(knowledge)
     state = replace(
         state,
         knowledge=knowledge,
         classes=count_labels(state, names, labels),
         waiting=Waiting(inputs[~ready], tuple(late)),
     )
-    return Learnt(
-        record_update(state, account, counted, clock.seconds.get("update", 0.0)),
-        account,
-        notes,
-    )
+    state = record_update(state, account, counts, clock.seconds.get("update", 0.0))
+    return UpdatedStream(state, account, [tell_waiting(late)] if late else [])
 
 
 def number_classes(labels: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Known classes as they are, then new ones that have enough items, in order of appearance.
+    """Known classes as they are, then new ones that have enough items, in the order of names.
 
-    >>> number_classes(["new", "a", "rare", "new"], ["a", "b"])
-    ('a', 'b', 'new')
+    >>> number_classes(["new 10", "a", "rare", "new 2", "new 10", "new 2"], ["a", "b"])
+    ('a', 'b', 'new 2', 'new 10')
     """
-    counts: dict[str, int] = {}
-    for label in labels:
-        counts[label] = counts.get(label, 0) + 1
-    return (*known, *(x for x, n in counts.items() if x not in known and n >= LEAST_LABELS))
+    counts = Counter(labels)
+    new = [name for name, n in counts.items() if name not in known and n >= LEAST_LABELS]
+    return (*known, *sorted(new, key=_name_order))
+
+
+def _name_order(name: str) -> list[tuple[bool, int, str]]:
+    """Names sort as text, and the numbers in them as numbers."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def tell_waiting(late: Sequence[str]) -> str:

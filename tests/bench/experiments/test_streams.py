@@ -33,7 +33,16 @@ from s2osc.data.datasets import Dataset
 from s2osc.data.streams import StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
 from s2osc.pipeline.presets import FAST, HEADS, PLAIN
-from s2osc.stream.learner import Incremental, Prototyping, Refit, Sketching, Static
+from s2osc.stream.learner import (
+    LEVEL,
+    Incremental,
+    Prototyping,
+    Refit,
+    Sketching,
+    Static,
+    for_streams,
+)
+from s2osc.stream.open_stream import build_learner
 from samples import TINY, make_dataset, make_images
 
 CHEAP = MSP(recipe=TeacherRecipe(TINY.teacher))
@@ -68,7 +77,12 @@ SMALL = Experiment(
 )
 def test_a_method_follows_a_stream_by_its_own_update_if_it_has_one(method, kind):
     assert type(as_learner(method)) is kind
-    assert as_learner(method).method == method
+    assert as_learner(method).method == (for_streams(method) if method == FAST else method)
+
+
+def test_streams_of_bench_and_product_test_at_one_level():
+    ours = STREAMS["stream-single"].methods["s2osc"].learner.method
+    assert ours.decision.level == build_learner("fast", {}, 2_000).method.decision.level == LEVEL
 
 
 def test_ours_asks_for_representatives_and_all_others_about_what_is_unknown():
@@ -103,7 +117,7 @@ def test_k_is_left_to_the_seeds_or_is_that_of_the_paper():
     methods = STREAMS["stream-k"].methods
     assert [method.learner.method.filtering.k for method in methods.values()] == [None, 300]
     both = [replace(m.learner.method, filtering=FAST.filtering) for m in methods.values()]
-    assert both == [FAST, FAST]
+    assert both == [for_streams(FAST)] * 2
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -155,7 +169,7 @@ def test_with_several_new_classes_ours_balances_within_a_wide_limit_and_within_t
     methods = STREAMS["stream-multi"].methods
     wide, usual = (methods[name].learner.method for name in ("s2osc", "s2osc-limit-5"))
     assert (wide.decision.false_alarm, usual.decision.false_alarm) == (WIDE_LIMIT, 0.05)
-    assert replace(wide, decision=usual.decision) == usual == FAST
+    assert replace(wide, decision=usual.decision) == usual == for_streams(FAST)
     assert {method.budget for method in methods.values()} == {MANY_LABELS}
 
 

@@ -12,7 +12,7 @@ from s2osc.bench.tasks.stream import (
     StreamMethod,
     check_test_items,
     describe_stream,
-    follow,
+    follow_stream,
     joint_accuracy,
     stream_through_backbone,
 )
@@ -22,8 +22,15 @@ from s2osc.data.streams import Stream, StreamProtocol, draw_stream
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import FAST
 from s2osc.settings import change
-from s2osc.stream.learner import Incremental, Learner, Prototyping, Refit, Sketching, Static
-from s2osc.stream.open_stream import LEVEL
+from s2osc.stream.learner import (
+    Incremental,
+    Learner,
+    Prototyping,
+    Refit,
+    Sketching,
+    Static,
+    for_streams,
+)
 from s2osc.types import Method
 
 
@@ -52,7 +59,7 @@ STREAM_SIZES = {
 def as_learner(method: Method) -> Learner:
     """How a method for single pools follows a stream: by its own update, where it has one."""
     if isinstance(method, S2OSCMethod):
-        return Incremental(method)
+        return Incremental(for_streams(method) if method.seeds.share else method)
     if isinstance(method, CPE):
         return Prototyping(method)
     if isinstance(method, SENCMaS):
@@ -167,7 +174,7 @@ class StreamTask:
         with cached_networks(True):
             best = joint_accuracy(items, networks.teacher, flip, seed=seed, device=device)
         with cached_networks(trial.keeps_networks) as cache:
-            return follow(
+            return follow_stream(
                 items, trial.method, seed=seed, joint_accuracy=best, kept=cache, device=device
             )
 
@@ -227,7 +234,7 @@ STREAMS = {
         _SINGLE,
         title="Twenty windows, a new class in every fourth of them: seconds and memory",
         protocol=StreamProtocol(every=4, n_windows=20),
-        methods={"s2osc": as_stream_method(change(FAST, {"decision.level": LEVEL}))},
+        methods={"s2osc": as_stream_method(FAST)},
         data=("mnist",),
         layout="windows",
         table=None,

@@ -2,10 +2,10 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,18 +27,21 @@ from s2osc.pipeline.method import Solution
 from s2osc.pipeline.teacher import TeacherSettings, train_teacher
 from s2osc.progress import track
 from s2osc.seeding import derive
-from s2osc.stream.learner import Learner, Seen
-from s2osc.stream.memory import joined
-from s2osc.stream.queries import choose_queries
+from s2osc.stream.learner import Learner, Recognition
+from s2osc.stream.state import StreamState
+from s2osc.stream.windows import (
+    QuerySettings,
+    TruthOracle,
+    first_state,
+    follow,
+    window_seed,
+)
 from s2osc.types import UNKNOWN, Labelled, Predictions
 
 try:
     import resource
 except ImportError:  # not every system counts what a process takes
     resource = None  # type: ignore[assignment]
-
-FEWEST_LABELS = 2
-"""Of a new class, before it is learnt: one to learn from and one for a threshold."""
 
 
 @dataclass(frozen=True)
@@ -52,37 +55,6 @@ class StreamMethod:
     def __post_init__(self) -> None:
         if self.budget < 0:
             raise SettingsError(f"the budget is {self.budget}; give a number of labels from 0")
-
-
-class Acquainted(NamedTuple):
-    """The classes a learner knows by its own numbers, and labelled items of others that wait."""
-
-    classes: tuple[int, ...]  # the stream's number of each
-    waiting: Labelled  # numbered as in the stream
-
-    def in_stream(self, labels: np.ndarray) -> np.ndarray:
-        """The learner's labels in the stream's numbers; UNKNOWN stays what it is.
-
-        >>> nothing = Labelled(np.empty((0, 1)), np.empty(0, int))
-        >>> Acquainted((0, 1, 4, 3), nothing).in_stream(np.array([2, -1, 0])).tolist()
-        [4, -1, 0]
-        """
-        return np.where(labels >= 0, np.array(self.classes)[labels], labels)
-
-    def take(self, answers: Labelled) -> tuple[Labelled, "Acquainted"]:
-        """What can be learnt of the answers and of those that waited, in the learner's numbers."""
-        items = joined(self.waiting, answers)
-        found, counts = np.unique(items.labels, return_counts=True)
-        new = [int(c) for c in found[counts >= FEWEST_LABELS] if c not in self.classes]
-        classes = (*self.classes, *new)
-        own = {c: place for place, c in enumerate(classes)}
-        usable = np.isin(items.labels, classes)
-        return (
-            Labelled(
-                items.inputs[usable], np.array([own[c] for c in items.labels[usable].tolist()], int)
-            ),
-            Acquainted(classes, Labelled(items.inputs[~usable], items.labels[~usable])),
-        )
 
 
 class Charges:
@@ -104,7 +76,7 @@ class Charges:
         return self.kept.seconds_saved if self.kept else 0.0
 
 
-def follow(
+def follow_stream(
     stream: Stream,
     method: StreamMethod,
     *,
@@ -113,49 +85,56 @@ def follow(
     kept: NetworkCache | None = None,
     device: str = "cpu",
 ) -> dict[str, Any]:
-    """Every window in turn: recognise, judge, ask, learn. A label comes after the answer to it."""
+    """Follow a stream, with the truth for a person, and judge every window."""
     learner, clock = method.learner, Charges(kept)
     with clock("begin"):
-        state = learner.begin(stream.known, seed=seed, device=device)
-    nothing = Labelled(stream.known.inputs[:0], stream.known.labels[:0])
-    acquainted = Acquainted(tuple(range(stream.known.n_classes)), nothing)
+        knowledge = learner.begin(stream.known, seed=seed, device=device)
+    names = [class_word(c) for c in range(stream.n_classes)]
+    state = first_state(
+        stream.known, names[: stream.known.n_classes], learner, knowledge, seed=seed
+    )
+    results = follow(
+        track(
+            [window.inputs for window in stream.windows],
+            "windows of the stream",
+            total=len(stream.windows),
+        ),
+        state,
+        TruthOracle([[names[c] for c in window.truth] for window in stream.windows]),
+        # A learner that never learns asks nothing.
+        QuerySettings(method.budget if learner.updates else 0, method.queries),
+        device=device,
+        clock=clock,
+        seed_of=lambda state: window_seed(state, state.n_windows),
+    )
     windows, stages = [], []
-    for number, window in track(
-        list(enumerate(stream.windows, 1)), "windows of the stream", total=len(stream.windows)
-    ):
-        own_seed = derive(seed, f"window {number}")
-        with clock("recognise"):
-            seen = learner.recognise(state, window.inputs, seed=own_seed, device=device)
-        named = learner.name_known(state, seen, stream.test.inputs)
-        stages.append(stage_accuracies(stream, number, acquainted.in_stream(named)))
-        told = judge_window(stream, number, seen, acquainted, seed=own_seed)
-        rows = _ask(method, seen, seed=own_seed)
-        answers, acquainted_now = acquainted.take(Labelled(window.inputs[rows], window.truth[rows]))
-        with clock("learn"):
-            # Answers about classes of which there is too little leave everything as it is.
-            if len(answers):
-                state = learner.learn(state, seen, answers, seed=own_seed, device=device)
-        acquainted = acquainted_now
-        new = np.flatnonzero(stream.emerges == number)
+    for number, result in enumerate(results, 1):
+        before, recognition = result.before, result.window.recognition
+        named = learner.name_known(before.knowledge, recognition, stream.test.inputs)
+        stages.append(stage_accuracies(stream, number, in_stream(before, named)))
+        rows, new = result.window.queries.rows, np.flatnonzero(stream.emerges == number)
+        state, account = result.updated.state, result.updated.account
         windows.append(
-            told
+            judge_window(stream, number, before, recognition, seed=window_seed(state, number))
             | {
                 "labels": len(rows),
                 "n_new": len(new),
-                "n_found": len(np.intersect1d(new, window.truth[rows])),
-                "update": learner.account(state) if len(answers) else None,
+                "n_found": len(np.intersect1d(new, stream.windows[number - 1].truth[rows])),
+                "update": account.as_dict() if account else None,
                 "seconds": {step: clock.last[step] for step in ("recognise", "learn")},
                 "peak_memory_mb": peak_memory(),
             }
         )
     last = derive(seed, "after the last window")
     with clock("conclude"):
-        seen_last = learner.conclude(state, stream.windows[-1].inputs, seed=last, device=device)
-    named = learner.name_known(state, seen_last, stream.test.inputs)
-    stages.append(stage_accuracies(stream, len(windows) + 1, acquainted.in_stream(named)))
+        final = learner.conclude(
+            state.knowledge, stream.windows[-1].inputs, seed=last, device=device
+        )
+    named = learner.name_known(state.knowledge, final, stream.test.inputs)
+    stages.append(stage_accuracies(stream, len(windows) + 1, in_stream(state, named)))
     return {
         "metrics": _averages(windows)
-        | judge_stages(stages, joint_accuracy if learner.updates else None),
+        | judge_stages(stages, joint_accuracy, updates=learner.updates),
         "windows": windows,
         "stages": stages,
         "joint_accuracy": joint_accuracy,
@@ -164,41 +143,45 @@ def follow(
     }
 
 
-def _ask(method: StreamMethod, seen: Seen, *, seed: int) -> np.ndarray:
-    """Rows of the window that are labelled; a learner that never learns asks nothing."""
-    if not method.learner.updates:
-        return np.empty(0, int)
-    return choose_queries(
-        *(method.queries, seen.answer, seen.embeddings, method.budget),
-        groups=seen.groups,
-        seed=seed,
-    ).rows
+def class_word(number: int) -> str:
+    """The name of a class of the stream: names sort as their numbers do.
+
+    >>> class_word(7)
+    '00007'
+    """
+    return f"{number:05}"
+
+
+def in_stream(state: StreamState, labels: np.ndarray) -> np.ndarray:
+    """A learner's labels in the stream's numbers; UNKNOWN stays what it is."""
+    numbers = np.array([int(name) for name in state.class_names])
+    return np.where(labels >= 0, numbers[labels], labels)
 
 
 def judge_window(
-    stream: Stream, number: int, seen: Seen, acquainted: Acquainted, *, seed: int
+    stream: Stream, number: int, state: StreamState, recognition: Recognition, *, seed: int
 ) -> dict[str, Any]:
     """The figures of a window: known are the classes that emerged before it, for every learner.
 
-    Groups of a learner that has none are k-means' of what it calls unknown, told their true number.
+    Groups of a learner that has none are k-means' of what it calls unknown, with their true number.
     """
     classes = stream.windows[number - 1].truth
     truth = np.where(classes < stream.n_known_before(number), classes, UNKNOWN)
-    said = seen.answer
-    nearest = None if said.nearest is None else acquainted.in_stream(said.nearest)
-    labels = acquainted.in_stream(said.labels)
-    answer = Predictions(labels, said.unknown_score, said.confidence, nearest=nearest)
-    groups = seen.groups
+    found, recogniser = recognition.predictions, recognition.recogniser
+    nearest = None if found.nearest is None else in_stream(state, found.nearest)
+    labels = in_stream(state, found.labels)
+    predictions = Predictions(labels, found.unknown_score, found.confidence, nearest=nearest)
+    groups = recognition.groups
     if groups is None:
         groups, unknown = np.full(len(truth), -1), labels == UNKNOWN
         n_new = max(1, len(np.unique(classes[truth == UNKNOWN])))
-        groups[unknown] = kmeans_groups(seen.embeddings[unknown], n_new, seed)
+        groups[unknown] = kmeans_groups(recognition.embeddings[unknown], n_new, seed)
     return {
         "window": number,
         "n_items": len(truth),
         "n_known": stream.n_known_before(number),
-        "k": seen.recogniser.k if isinstance(seen.recogniser, Solution) else None,
-        "metrics": evaluate(truth, answer) | evaluate_classes(truth, classes, labels, groups),
+        "k": recogniser.k if isinstance(recogniser, Solution) else None,
+        "metrics": evaluate(truth, predictions) | evaluate_classes(truth, classes, labels, groups),
     }
 
 
@@ -214,29 +197,43 @@ def stage_accuracies(stream: Stream, stage: int, named: np.ndarray) -> list[floa
 
 
 def judge_stages(
-    stages: Sequence[Sequence[float]], joint_accuracy: float | None
+    stages: Sequence[Sequence[float]], joint_accuracy: float | None = None, *, updates: bool = True
 ) -> dict[str, float]:
-    """What is known in the end of old and of new classes; forgetting, unless there is no A*."""
+    """What is known by now of classes of the beginning and of later ones, and what was forgotten.
+
+    A learner that never updates forgets nothing; ``joint_accuracy`` is A*, where there is one.
+
+    >>> judge_stages([[0.9], [0.8, 0.7]])
+    {'old_accuracy': 0.8, 'new_accuracy': 0.7, 'chaudhry_forgetting': 0.1}
+    """
+    if not all(stages):
+        return {}
     old, *new = stages[-1]
     figures = {"old_accuracy": old}
     if new:
         figures["new_accuracy"] = float(np.mean(new))
-    if joint_accuracy:
+    if updates and joint_accuracy:
         figures["forgetting"] = forgetting(stages, joint_accuracy)
+    if updates:
         figures["chaudhry_forgetting"] = chaudhry_forgetting(stages)
     return {name: round(value, 5) for name, value in figures.items()}
 
 
-def _averages(windows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The plain mean of each figure over the windows that have it, and labels in all."""
+def mean_figures(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The plain mean of each figure over the windows that have it."""
     figures: dict[str, list[float]] = {}
-    for told in windows:
-        for name, value in told["metrics"].items():
+    for window in windows:
+        for name, value in window["metrics"].items():
             figures.setdefault(name, []).append(value)
-    averages: dict[str, float] = {n: round(float(np.mean(v)), 5) for n, v in figures.items()}
-    n_new = sum(told["n_new"] for told in windows)
-    averages["labels"] = sum(told["labels"] for told in windows)
-    averages["found"] = round(sum(told["n_found"] for told in windows) / n_new, 5)
+    return {name: round(float(np.mean(values)), 5) for name, values in figures.items()}
+
+
+def _averages(windows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The means over windows, and labels in all."""
+    averages = mean_figures(windows)
+    n_new = sum(window["n_new"] for window in windows)
+    averages["labels"] = sum(window["labels"] for window in windows)
+    averages["found"] = round(sum(window["n_found"] for window in windows) / n_new, 5)
     return averages
 
 

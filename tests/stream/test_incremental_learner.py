@@ -10,14 +10,14 @@ import torch
 from s2osc.arrays import unit_rows
 from s2osc.nets.training import TrainSettings, outputs
 from s2osc.pipeline.audit import decision
-from s2osc.stream.incremental import IncrementalS2OSC, Knowledge, even_out
+from s2osc.stream.learner import Incremental, Knowledge, even_out
 from s2osc.stream.memory import MemorySettings, herd
 from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_blobs, make_images
 
 UPDATE = UpdateSettings(TrainSettings(1, 32, 0.02, 5e-4, min_steps=40))
-LEARNER = IncrementalS2OSC(SEEDED, UPDATE, MemorySettings(size=120))
+LEARNER = Incremental(SEEDED, UPDATE, MemorySettings(size=120))
 SHORT = replace(LEARNER, update=replace(UPDATE, training=replace(UPDATE.training, min_steps=8)))
 INPUTS, LABELS = make_blobs(60, 5)
 LATER_INPUTS, LATER_LABELS = make_blobs(60, 5, seed=7)
@@ -77,11 +77,11 @@ def test_f_never_learns_from_seeds(begun):
 
 
 def test_f_never_learns_from_seeds_of_new_classes(begun):
-    once, _ = SHORT.learn(begun, of(3), seed=0)
+    once = SHORT.learn(begun, of(3), seed=0)
     fresh = once.memory.seeds.inputs[once.memory.seeds.labels == 3]
     assert len(fresh) == 9
     changed = replaced(of(3), Labelled(fresh, np.full(len(fresh), 3)))
-    again, _ = SHORT.learn(begun, changed, seed=0)
+    again = SHORT.learn(begun, changed, seed=0)
     assert_same(weights(once), weights(again))
 
 
@@ -89,7 +89,7 @@ def test_seeds_are_never_among_exemplars_after_many_updates(begun):
     knowledge, ever_seeds, ever_exemplars = begun, set(), set()
     for step, classes in enumerate([(3,), (0, 3), (4,), (1, 2)]):
         items = of(*classes, inputs=INPUTS + 0.01 * (step + 1))
-        knowledge, _ = SHORT.learn(knowledge, items, seed=step)
+        knowledge = SHORT.learn(knowledge, items, seed=step)
         ever_seeds |= rows_of(knowledge.memory.seeds)
         ever_exemplars |= rows_of(knowledge.memory.exemplars)
         assert len(knowledge.memory) <= 120
@@ -100,7 +100,7 @@ def test_seeds_are_never_among_exemplars_after_many_updates(begun):
 
 
 def test_exemplars_are_herded_by_the_features_of_f_as_it_is_afterwards(begun):
-    knowledge, _ = LEARNER.learn(begun, of(3), seed=0)
+    knowledge = LEARNER.learn(begun, of(3), seed=0)
     memory, network = knowledge.memory, knowledge.teacher.network
     held = rows_of(memory.seeds)
     # More were held back than are kept: those are neither exemplars nor seeds.
@@ -114,7 +114,7 @@ def test_exemplars_are_herded_by_the_features_of_f_as_it_is_afterwards(begun):
 
 
 def test_exemplars_of_old_classes_keep_their_order(begun):
-    knowledge, _ = SHORT.learn(begun, of(3), seed=0)
+    knowledge = SHORT.learn(begun, of(3), seed=0)
     for c in range(3):
         before, after = (
             k.memory.exemplars.inputs[k.memory.exemplars.labels == c] for k in (begun, knowledge)
@@ -126,7 +126,8 @@ def test_exemplars_of_old_classes_keep_their_order(begun):
 def test_a_stream_learns_classes_one_after_another_and_forgets_none(begun):
     knowledge = begun
     for c in (3, 4):
-        knowledge, account = LEARNER.learn(knowledge, of(c), seed=c)
+        knowledge = LEARNER.learn(knowledge, of(c), seed=c)
+        account = knowledge.account
         assert (account.n_labels, account.n_new_classes) == (60, 1)
         known = of(*range(c + 1), inputs=LATER_INPUTS, labels=LATER_LABELS)
         right = knowledge.name_known(known.inputs) == known.labels
@@ -136,7 +137,7 @@ def test_a_stream_learns_classes_one_after_another_and_forgets_none(begun):
 def test_a_window_is_answered_with_f_as_it_is(begun):
     before, random = weights(begun), torch.get_rng_state()
     window = of(0, 1, 2, 3, inputs=LATER_INPUTS, labels=LATER_LABELS)
-    solution = LEARNER.recognise(begun, window.inputs, seed=0)
+    solution = LEARNER.recognise(begun, window.inputs, seed=0).solution
     truth = np.where(window.labels == 3, UNKNOWN, window.labels)
     assert np.mean(solution.answer.labels == truth) > 0.95
     assert solution.trust.audit.n_seeds == len(begun.memory.seeds)
@@ -145,16 +146,16 @@ def test_a_window_is_answered_with_f_as_it_is(begun):
 
 
 def test_a_class_that_was_learnt_is_unknown_no_longer(begun):
-    knowledge, _ = LEARNER.learn(begun, of(3), seed=0)
+    knowledge = LEARNER.learn(begun, of(3), seed=0)
     window = of(0, 1, 2, 3, inputs=LATER_INPUTS, labels=LATER_LABELS)
-    answer = LEARNER.recognise(knowledge, window.inputs, seed=0).answer
+    answer = LEARNER.recognise(knowledge, window.inputs, seed=0).predictions
     assert np.mean(answer.labels == window.labels) > 0.95
 
 
 def test_learning_leaves_old_knowledge_as_it_was(begun):
     before, memory = weights(begun), copy.deepcopy(begun.memory)
     centres = begun.teacher.centres.copy()
-    later, _ = SHORT.learn(begun, of(3), seed=0)
+    later = SHORT.learn(begun, of(3), seed=0)
     assert_same(weights(begun), before)
     np.testing.assert_array_equal(begun.teacher.centres, centres)
     for part in ("exemplars", "seeds"):
@@ -165,7 +166,8 @@ def test_learning_leaves_old_knowledge_as_it_was(begun):
 
 
 def test_the_same_seed_learns_the_same(begun):
-    (a, told), (b, again) = (SHORT.learn(begun, of(3), seed=0) for _ in range(2))
+    a, b = (SHORT.learn(begun, of(3), seed=0) for _ in range(2))
+    told, again = a.account, b.account
     assert_same(weights(a), weights(b))
     assert told == again
     np.testing.assert_array_equal(a.memory.exemplars.inputs, b.memory.exemplars.inputs)
@@ -183,15 +185,15 @@ def test_without_seeds_the_memory_is_all_exemplars():
     knowledge = learner.begin(of(0, 1), seed=0)
     assert len(knowledge.memory.seeds) == 0
     assert np.bincount(knowledge.memory.exemplars.labels).tolist() == [60, 60]
-    later, account = learner.learn(knowledge, of(2), seed=0)
-    assert account.seeds is None
+    later = learner.learn(knowledge, of(2), seed=0)
+    assert later.account.seeds is None
     assert np.bincount(later.memory.exemplars.labels).tolist() == [40, 40, 40]
 
 
 def test_images_are_learnt_like_vectors():
     inputs, labels = make_images(30)
     knowledge = SHORT.begin(of(0, 1, 2, inputs=inputs, labels=labels), seed=0)
-    later, _ = SHORT.learn(knowledge, of(3, inputs=inputs, labels=labels), seed=0)
+    later = SHORT.learn(knowledge, of(3, inputs=inputs, labels=labels), seed=0)
     assert later.n_classes == 4
     assert later.memory.exemplars.inputs.dtype == np.uint8
     # Stored as they came, never augmented.
@@ -200,7 +202,7 @@ def test_images_are_learnt_like_vectors():
 
 def test_a_class_with_few_labels_holds_back_the_share_of_the_memory(begun):
     few = of(3)
-    later, _ = SHORT.learn(begun, Labelled(few.inputs[:10], few.labels[:10]), seed=0)
+    later = SHORT.learn(begun, Labelled(few.inputs[:10], few.labels[:10]), seed=0)
     assert int(np.sum(later.memory.seeds.labels == 3)) == 3
     assert int(np.sum(later.memory.exemplars.labels == 3)) == 7
 
