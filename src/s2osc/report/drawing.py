@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 
-from s2osc.errors import DataError
+from s2osc.files import check_regular, guarded, parse_json
 from s2osc.report.kinds import count_groups
 from s2osc.report.layout import PoolMap, draw_map
 from s2osc.report.pictures import (
@@ -136,16 +136,12 @@ def save_drawing(path: Path, drawing: Drawing) -> None:
 
 def load_drawing(path: Path, n_items: int) -> Drawing:
     """Read what ``save_drawing`` wrote for a pool of so many items, or say that it is damaged."""
-    try:
+    check_regular(path)
+    with guarded(path, "copy the result folder again or classify anew"):
         with safe_open(path, framework="numpy") as file:
-            facts = json.loads(file.metadata()[METADATA])
+            facts = parse_json(file.metadata()[METADATA])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return _assemble(facts, arrays, n_items)
-    except (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(
-            f"{path} cannot be read ({reason}); copy the result folder again or classify anew"
-        ) from error
 
 
 def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
@@ -169,7 +165,9 @@ def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int
     sheet = None
     if "sprites" in arrays:
         uri = bytes_to_uri(arrays["sprites"].tobytes())
-        sheet = SpriteSheet(uri, *(int(facts[name]) for name in ("width", "height", "columns")))
+        sheet = SpriteSheet(
+            uri, int(facts["width"]), int(facts["height"]), columns=int(facts["columns"])
+        )
     pool_map = PoolMap(items, points, components, facts["method"])
     n_questions = int(facts.get("n_questions", 0))
     return Drawing(pool_map, sheet, pictures, bool(facts["is_crisp"]), questions, n_questions)

@@ -109,7 +109,10 @@ def write_report(
     if drawing is None:
         assert inputs.embeddings is not None, "there is nothing to draw a map from"
         drawing = draw(
-            *(inputs.answer, inputs.kind_of_item, inputs.embeddings, inputs.images),
+            inputs.answer,
+            kinds=inputs.kind_of_item,
+            embeddings=inputs.embeddings,
+            images=inputs.images,
             questions=inputs.questions,
             seed=seed,
         )

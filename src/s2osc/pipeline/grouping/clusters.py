@@ -134,7 +134,7 @@ def group_unknown(
     if pictures is not None:
         of_known = _draw(np.arange(len(known)), N_FITTED, rng(seed, "turned"))
         crossing = usual_crossing(
-            *(pictures[1].take(of_known), known[of_known], labels[of_known]), rng(seed, "crossings")
+            pictures[1].take(of_known), known[of_known], labels[of_known], rng(seed, "crossings")
         )
         ruler, copies = replace(ruler, crossing=crossing), pictures[0].take(drawn)
     items = unknown[drawn]
