@@ -178,7 +178,7 @@ def test_settings_of_the_caller_are_neither_used_nor_changed(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match=r"figure .*name\.svg cannot be written"):
+    with pytest.raises(OutputError, match=r"cannot write to .*name\.svg"):
         save(make_figure(2, 2), tmp_path / "file" / "name")
 
 

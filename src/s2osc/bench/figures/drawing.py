@@ -5,7 +5,7 @@ lightness differ wherever colours do. The caller's settings of Matplotlib are ne
 changed.
 """
 
-import os
+import io
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, ParamSpec
 import numpy as np
 
 from s2osc.bench.records import Record, partition_of
-from s2osc.errors import DataError, OutputError, SettingsError
+from s2osc.errors import DataError, SettingsError
+from s2osc.files import write_whole, writing
 
 try:
     from matplotlib import style
@@ -251,14 +252,12 @@ def save(figure: Figure, path: Path) -> list[Path]:
     """Write ``path`` with .svg and with .png added to its name, each whole or not at all."""
     written = []
     for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
-        whole, part = path.with_name(path.name + suffix), path.with_name(path.name + ".part")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with style.context(["default", STYLE]):
-                figure.savefig(part, format=suffix[1:], dpi=160, metadata=metadata)
-            os.replace(part, whole)
-        except OSError as error:
-            raise OutputError(f"the figure {whole} cannot be written: {error}") from error
+        content = io.BytesIO()
+        with style.context(["default", STYLE]):
+            figure.savefig(content, format=suffix[1:], dpi=160, metadata=metadata)
+        whole = path.with_name(path.name + suffix)
+        with writing(whole, "give another place"):
+            write_whole(whole, content.getvalue())
         written.append(whole)
     return written
 
