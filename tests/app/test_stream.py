@@ -395,6 +395,17 @@ def test_a_stream_saved_in_python_goes_on_with_files(tmp_path, begun):
     assert OpenStream.load(tmp_path / "state").history[0]["items"] == 60
 
 
+@pytest.mark.parametrize("n", [2, 30])
+def test_a_window_in_which_nothing_is_known_is_answered_for(work, n):
+    new = ["corner"] * n
+    npz(work / "new.npz", x=easy_vectors(new, seed=3), y=new)
+    found = window_files(work / "begun", work / "new.npz", work / "next", TEN)
+    text = (work / "next" / "summary.json").read_text(encoding="utf-8")
+    assert "NaN" not in text
+    assert found.summary["items"]["pool"] == n
+    assert read_state(work / "begun").history[-1]["items"] == n
+
+
 # Answers
 
 

@@ -27,7 +27,7 @@ from s2osc.app.classify import (
     shape_of,
     tell_skipped,
 )
-from s2osc.app.extract import AUTO, named_backbone, restore_extractor
+from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor
 from s2osc.app.folder import SUMMARY, results_folder, version_of
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
@@ -201,32 +201,29 @@ def window_files(
             check_queries(out, lost, force=force)
             before = store.read(device)
             recipe = decide_by(before, decision or {})
-            extractor = None
-            if entry := before.facts.get("backbone"):
-                with guarded(folder, "copy the stream's folder again", ModelError):
-                    entry = BackboneEntry.from_json(entry)
-                extractor = restore_extractor(entry, device)
+            extractor = extractor_of(before, folder, device)
             shape = extractor.shape if extractor else shape_of(before.item_shape)
             with clock("read"):
                 items = read_items(pool, like=shape, max_megapixels=max_megapixels)
             check_items(items)
-            with noted() as said:
+            with noted() as warned:
                 inputs = items.inputs
                 if extractor:
                     with clock("features"):
                         inputs = extractor.features(items.inputs)
                 opened = open_window(
-                    replace(before, learner=with_method(before.learner, recipe.method)),
+                    before,
                     inputs,
                     items.names,
                     asking,
+                    learner=with_method(before.learner, recipe.method),
                     device=device,
                 )
-                solution = opened.recognition.solution
-                after, learnt = replace(opened.state, learner=before.learner), None
+                after, learnt = opened.state, None
                 if self_taught:
                     _, learnt = ask_oracle(after, GroupOracle(), device=device)
                     after = learnt.state
+            solution = opened.recognition.solution
             clock.seconds.update(solution.seconds)
             mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
             after = replace(after, history=(*after.history[:-1], after.history[-1] | mark))
@@ -238,7 +235,7 @@ def window_files(
             )
             notes = [
                 *tell_closed(before),
-                *said,
+                *warned,
                 *tell_skipped(items.skipped, "see skipped.csv"),
             ]
             summary = {
@@ -322,6 +319,16 @@ def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
     method = change(state.learner.method, changes)
     check_decision(preset, method, changes)
     return Recipe(preset, method)
+
+
+def extractor_of(state: StreamState, folder: Path, device: str) -> FeatureExtractor | None:
+    """What turns images into the vectors of a stream; None where items come as they are."""
+    found = state.facts.get("backbone")
+    if not found:
+        return None
+    with guarded(folder, "copy the stream's folder again", ModelError):
+        entry = BackboneEntry.from_json(found)
+    return restore_extractor(entry, device)
 
 
 def ours(learner: Learner) -> Incremental:

@@ -216,14 +216,20 @@ def open_window(
     names: Sequence[str],
     asking: QuerySettings,
     *,
+    learner: Learner | None = None,
     device: str,
 ) -> OpenWindow:
-    """Answer for a window and choose what to ask. Questions of the window before it are closed."""
+    """Answer for a window and choose what to ask. Questions of the window before it are closed.
+
+    ``learner`` is one for this window alone, in place of the stream's own.
+    """
     check_window(state, window, names)
     clock = Stopwatch()
     seed = window_seed(state, state.n_windows + 1)
     with clock("window"):
-        recognition = state.learner.recognise(state.knowledge, window, seed=seed, device=device)
+        recognition = (learner or state.learner).recognise(
+            state.knowledge, window, seed=seed, device=device
+        )
         queries = choose_queries(
             asking.strategy,
             recognition.predictions,
