@@ -6,6 +6,8 @@
     ├── ModelError          a saved model cannot be read                 (also a ValueError)
     └── OutputError         results cannot be written
 
+    ReportError             results are saved, but their page could not be made; exits with 1
+
     S2OSCWarning            the run goes on, with something changed that the user should know
 
 A message names the thing, the value found, the value wanted, and how to get there.
@@ -30,6 +32,10 @@ class ModelError(S2OSCError, ValueError):
 
 class OutputError(S2OSCError):
     """Results cannot be written."""
+
+
+class ReportError(Exception):
+    """The page of results could not be made. The answer is saved."""
 
 
 class S2OSCWarning(UserWarning):

@@ -136,6 +136,17 @@ def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):
         restore_extractor(extractor.describe(), "cpu")
 
 
+def test_a_model_chooses_no_backbone_by_itself(tmp_path):
+    known, pool = write(tmp_path, 24)
+    classify_files(known, pool, tmp_path / "out", run(), backbone="a-network")
+    with pytest.raises(ModelError, match=r"backbone 'a-network', which is not loaded by itself"):
+        predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv")
+    with pytest.raises(ModelError, match="give --backbone with that name"):
+        predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv", backbone="another")
+    predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv", backbone="a-network")
+    assert (tmp_path / "a.csv").is_file()
+
+
 @pytest.mark.parametrize(("channels", "expected"), [(1, False), (3, True)])
 def test_colour_photos_are_mirrored_and_grey_ones_are_not(tmp_path, channels, expected):
     known, pool = [*KINDS[:2]] * 30, [*KINDS] * 10

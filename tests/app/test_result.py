@@ -1,7 +1,6 @@
 """The files of a result folder: what is counted, judged, written and read again."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from s2osc.app.result import (
     judge,
     read_measured,
     read_summary,
-    replace_threshold,
     table_bytes,
     write_measured,
     write_skipped,
@@ -246,16 +244,3 @@ def test_a_damaged_summary_is_refused(tmp_path, text):
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no results: summary\.json is not there"):
         read_summary(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "written"), [(0.25, 0.25), (None, None), (np.inf, "inf"), (-np.inf, "-inf")]
-)
-def test_another_threshold_changes_nothing_else_of_a_model(tmp_path, threshold, written):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "stage").mkdir()
-    description = {"format": 2, "threshold": 1.5, "classes": ["é"]}
-    (tmp_path / "model" / "model.json").write_text(json.dumps(description))
-    replace_threshold(tmp_path, tmp_path / "stage", threshold)
-    told = json.loads((tmp_path / "stage" / "model" / "model.json").read_text(encoding="utf-8"))
-    assert told == description | {"threshold": written}

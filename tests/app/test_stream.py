@@ -268,7 +268,7 @@ def label_group(path: Path, label: str) -> None:
     path.write_text(path.read_text().replace("group 0,,", f"group 0,{label},"))
 
 
-@pytest.mark.parametrize("step", ["queries_table", "published_results"])
+@pytest.mark.parametrize("step", ["queries_table", "published_answer"])
 def test_a_window_that_fails_leaves_stream_and_results_as_they_were(work, monkeypatch, step):
     def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -21,15 +21,14 @@ from s2osc.app.extract import (
     restore_extractor,
 )
 from s2osc.app.folder import (
-    DRAWING,
     MODEL,
-    REPORT,
     SKIPPED,
     ResultsFolder,
     read_current,
     result_file,
     results_folder,
 )
+from s2osc.app.report import describe_results, save_unfinished
 from s2osc.app.result import (
     TABLE_WRITERS,
     Measured,
@@ -59,14 +58,13 @@ from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.audit.wording import cautions, tell
 from s2osc.pipeline.filter.score import squash
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import Stopwatch
-from s2osc.report.drawing import Question, save_drawing
-from s2osc.report.page import ReportInputs, write_report
+from s2osc.report.drawing import Question
+from s2osc.report.page import ReportInputs
 from s2osc.settings import flatten
 from s2osc.types import Answer, Labelled
 from s2osc.version import versions
@@ -283,9 +281,9 @@ def classify_items(
         **describe_run(outcome, notes, seed=run.seed, device=plan.device),
         "seconds": clock.seconds,
     }
-    with published_results(folder, outcome, summary, clock):
+    with published_answer(folder, outcome, summary) as (_, report):
         pass
-    return Finding(solution, classes, summary)
+    return Finding(solution, classes, describe_results(folder, report, clock))
 
 
 def choose_recipe(plan: Plan, shape: InputShape, extractor: FeatureExtractor | None) -> Recipe:
@@ -322,17 +320,17 @@ def describe_run(
 
 
 @contextmanager
-def published_results(
+def published_answer(
     folder: ResultsFolder,
     outcome: Outcome,
     summary: dict[str, Any],
-    clock: Stopwatch,
     questions: Sequence[Question] = (),
     plain: Sequence[str] = (),
-) -> Iterator[Path]:
-    """Write all that a user is given about an answer; it is published when the block ends well.
+) -> Iterator[tuple[Path, ReportInputs]]:
+    """Publish the answer and the model when the block ends well, without words and page.
 
-    Yields the folder it lies in until then, for files of the caller's own.
+    Yields the folder they lie in until then, for files of the caller's own, and what
+    ``describe_results`` makes the page from.
     """
     solution, pool, classes, extractor = (
         outcome.solution,
@@ -365,13 +363,11 @@ def published_results(
         save_model(
             stage / MODEL, solution.model, classes, extractor.describe() if extractor else None
         )
-        with clock("report"):
-            drawing = write_report(stage / REPORT, report, seed=summary["seed"])
         if measured:
             write_measured(stage, measured)
-            save_drawing(stage / DRAWING, drawing)
+        save_unfinished(stage, report)
         write_summary(stage, summary)
-        yield stage
+        yield stage, report
 
 
 def summarise(
@@ -385,10 +381,10 @@ def summarise(
     audit, method = solution.audit(classes), recipe.method
     metrics = judge(solution.answer, classes, truth)
     return {
-        "audit": tell(audit) if audit else None,
+        "audit": audit.to_json() if audit else None,
         "counts": count_labels(solution.answer, classes),
         **({"metrics": metrics} if metrics else {}),
-        **summarise_warnings(notes, cautions(audit) if audit else []),
+        **summarise_warnings(notes, []),
         "k": solution.k,
         "steps": solution.n_steps,
         "preset": recipe.preset,
@@ -423,6 +419,7 @@ def predict_files(
     items: Path,
     out: Path,
     *,
+    backbone: str | None = None,
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
@@ -433,7 +430,9 @@ def predict_files(
     device = resolve_device(device)
     with result_file(out, force=force) as write:
         saved = read_current(model, lambda folder: load_model(folder, device))
-        extractor = restore_extractor(saved.backbone, device) if saved.backbone else None
+        extractor = None
+        if saved.backbone:
+            extractor = restore_extractor(saved.backbone, device, allowed=backbone)
         like = extractor.shape if extractor else shape_of(saved.model.teacher.network.input_shape)
         found = read_items(items, like=like, max_megapixels=max_megapixels)
         with noted() as notes:

@@ -6,6 +6,7 @@ Nothing is trained and no network is loaded: scores of pool and seeds lie in the
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from s2osc.app.folder import (
@@ -24,7 +25,6 @@ from s2osc.app.result import (
     judge,
     read_measured,
     read_summary,
-    replace_threshold,
     summarise_warnings,
     warnings_of_run,
     write_summary,
@@ -34,6 +34,7 @@ from s2osc.errors import DataError
 from s2osc.pipeline.audit.decision import DecisionSettings, decide, threshold_for_new
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
+from s2osc.pipeline.description import DESCRIPTION, replace_threshold
 from s2osc.pipeline.filter.score import squash
 from s2osc.report.drawing import load_drawing
 from s2osc.report.page import ReportInputs, write_report
@@ -60,6 +61,11 @@ def publish_decision(folder: ResultsFolder, changes: Mapping[str, Any]) -> dict[
     measured = read_measured(out, summary)
     earlier = Audit.from_json(summary["audit"])
     settings, seed = read_settings(out, summary, changes)
+    if not (out / DRAWING).is_file():
+        raise DataError(
+            f"{folder.out} has no page yet: {DRAWING} is not there; "
+            f"run `s2osc report --out {quote(str(folder.out))}` first"
+        )
     drawing = load_drawing(out / DRAWING, len(measured.names))
     evidence = measured.evidence
     decision = decide(evidence, settings, seed=seed)
@@ -77,8 +83,10 @@ def publish_decision(folder: ResultsFolder, changes: Mapping[str, Any]) -> dict[
     }
     if metrics:
         summary["metrics"] = metrics
-    weights = f"{MODEL}/weights.safetensors"
-    keep = [name for name in (SCORES, SEEDS, DRAWING, SKIPPED, weights) if (out / name).is_file()]
+    keep = {SCORES, SEEDS, DRAWING, SKIPPED, f"{MODEL}/weights.safetensors"}
+    if measured.odds is None:
+        keep.add(f"{MODEL}/{DESCRIPTION}")
+    keep = {name for name in keep if (out / name).is_file()}
     with folder.publish(keep=keep) as stage:
         write_tables(stage, measured.names, answer, measured.nearest, measured.classes)
         report = ReportInputs(
@@ -96,9 +104,9 @@ def publish_decision(folder: ResultsFolder, changes: Mapping[str, Any]) -> dict[
         )
         write_report(stage / REPORT, report, seed=seed, drawing=drawing)
         if measured.odds is not None:
-            replace_threshold(out, stage, threshold_for_new(evidence, measured.odds, settings))
-        else:
-            (stage / MODEL / "model.json").write_bytes((out / MODEL / "model.json").read_bytes())
+            threshold = threshold_for_new(evidence, measured.odds, settings)
+            (stage / MODEL).mkdir(exist_ok=True)
+            (stage / MODEL / DESCRIPTION).write_bytes(replace_threshold(out / MODEL, threshold))
         write_summary(stage, summary)
     return summary
 

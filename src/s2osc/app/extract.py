@@ -83,8 +83,19 @@ def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> Feat
     return FeatureExtractor(backbone, shape, flip)
 
 
-def restore_extractor(entry: BackboneEntry, device: str) -> FeatureExtractor:
-    """The extractor of a saved model."""
+def restore_extractor(
+    entry: BackboneEntry, device: str, *, allowed: str | None = None
+) -> FeatureExtractor:
+    """The extractor of a saved model, which may come from a stranger.
+
+    Its file chooses nothing: a backbone other than the one that comes with us is loaded only where
+    the user names it, too.
+    """
+    if entry.name not in (EFFICIENTNET, allowed):
+        raise ModelError(
+            f"the model was made with the backbone {entry.name!r:.100}, which is not loaded by "
+            "itself; give --backbone with that name if you trust it"
+        )
     backbone = load_backbone(entry.name, device, side=entry.side)
     if backbone.version != entry.version:
         raise ModelError(

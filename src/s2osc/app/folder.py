@@ -194,6 +194,10 @@ class ResultsFolder:
         """The folder of the current version, to read from."""
         return version_of(self.out)
 
+    def files(self) -> set[str]:
+        """The names of the files of the current version."""
+        return set(self.manifest.versions.get(_current_number(self.store) or 0, {}))
+
     def refuse_results(self) -> None:
         """Refuse a folder that holds results, unless forced."""
         held = [name for name in self.names if (self.out / name).exists()]

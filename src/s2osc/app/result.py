@@ -15,7 +15,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from s2osc.app.folder import MODEL, SCORES, SEEDS, SUMMARY
+from s2osc.app.folder import SCORES, SEEDS, SUMMARY
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate, matched_accuracy
@@ -34,7 +33,6 @@ from s2osc.pipeline.audit.wording import Caution
 from s2osc.text import csv_cell
 from s2osc.types import UNKNOWN, Answer
 
-DESCRIPTION = "model.json"
 UNNAMED = ("unsure", "unknown")
 """What -2 and -1 are called: read backwards from the names of the known classes."""
 DAMAGED = (OSError, LookupError, TypeError, ValueError, OverflowError, pa.ArrowException)
@@ -328,20 +326,3 @@ def _finite(values: np.ndarray) -> np.ndarray:
     if not np.isfinite(values).all():
         raise ValueError("it holds values that are no numbers")
     return values
-
-
-# --- the model -------------------------------------------------------------------------------
-
-
-def replace_threshold(folder: Path, stage: Path, threshold: float | None) -> None:
-    """Write into ``stage`` the description of the model in ``folder``, with another threshold."""
-    path = folder / MODEL / DESCRIPTION
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-        is_number = threshold is None or isfinite(threshold)
-        description["threshold"] = threshold if is_number else str(threshold)
-    except DAMAGED as error:
-        raise _damaged(path, error) from error
-    (stage / MODEL).mkdir(exist_ok=True)
-    text = json.dumps(description, indent=2, ensure_ascii=False)
-    (stage / MODEL / DESCRIPTION).write_text(text + "\n", encoding="utf-8")

@@ -23,12 +23,13 @@ from s2osc.app.classify import (
     describe_run,
     make_plan,
     noted,
-    published_results,
+    published_answer,
     shape_of,
     tell_skipped,
 )
 from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor
 from s2osc.app.folder import SUMMARY, results_folder, version_of
+from s2osc.app.report import describe_results
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
 from s2osc.errors import DataError, ModelError, OutputError
@@ -177,6 +178,7 @@ def window_files(
     *,
     decision: Mapping[str, Any] | None = None,
     self_taught: bool = False,
+    backbone: str | None = None,
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
@@ -201,7 +203,7 @@ def window_files(
             check_queries(out, lost, force=force)
             before = store.read(device)
             recipe = decide_by(before, decision or {})
-            extractor = extractor_of(before, folder, device)
+            extractor = extractor_of(before, folder, device, allowed=backbone)
             shape = extractor.shape if extractor else shape_of(before.item_shape)
             with clock("read"):
                 items = read_items(pool, like=shape, max_megapixels=max_megapixels)
@@ -250,12 +252,14 @@ def window_files(
             }
             summary["stream"]["after"] = short_mark(pointer)
             questions = questions_of(after, items.names)
-            with published_results(
-                results, outcome, summary, clock, questions, plain=[QUERIES]
-            ) as stage:
+            with published_answer(results, outcome, summary, questions, plain=[QUERIES]) as (
+                stage,
+                report,
+            ):
                 (stage / QUERIES).write_bytes(queries_table(queries))
                 version = store.prepare(after, f"window {after.n_windows}")
-        store.confirm(version)
+            store.confirm(version)
+            summary = describe_results(results, report, clock)
     taught = learnt and describe_answers(opened.state, learnt)
     return Window(summary, taught if taught and taught.has_any else None)
 
@@ -321,14 +325,16 @@ def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
     return Recipe(preset, method)
 
 
-def extractor_of(state: StreamState, folder: Path, device: str) -> FeatureExtractor | None:
+def extractor_of(
+    state: StreamState, folder: Path, device: str, *, allowed: str | None
+) -> FeatureExtractor | None:
     """What turns images into the vectors of a stream; None where items come as they are."""
     found = state.facts.get("backbone")
     if not found:
         return None
     with guarded(folder, "copy the stream's folder again", ModelError):
         entry = BackboneEntry.from_json(found)
-    return restore_extractor(entry, device)
+    return restore_extractor(entry, device, allowed=allowed)
 
 
 def ours(learner: Learner) -> Incremental:

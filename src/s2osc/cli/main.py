@@ -23,7 +23,7 @@ from s2osc.cli.bench import add_bench
 from s2osc.cli.data import add_data
 from s2osc.cli.pool import add_demo_and_settings, add_pool_commands
 from s2osc.cli.stream import add_stream
-from s2osc.errors import OutputError, S2OSCError, S2OSCWarning
+from s2osc.errors import OutputError, ReportError, S2OSCError, S2OSCWarning
 from s2osc.version import __version__
 
 EXIT_FAILED, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except S2OSCError as error:
         _complain(str(error))
         return EXIT_ERROR
+    except ReportError as error:
+        _complain(f"{error}; {_log(error, words)}")
+        return EXIT_FAILED
     except _NobodyReadsError:
         return 0
     except BaseException as error:

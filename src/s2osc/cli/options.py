@@ -19,6 +19,15 @@ MOST_ROWS = 30
 """Classes or groups that a printed table names."""
 
 
+def add_trusted_backbone(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backbone",
+        metavar="NAME",
+        help="the pretrained network that the model was made with, where that is not "
+        "efficientnet-lite0: no other is loaded without its name",
+    )
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
 

@@ -11,6 +11,7 @@ from s2osc.cli.options import (
     add_reading,
     add_representation,
     add_run,
+    add_trusted_backbone,
     decision_of,
     run_of,
     show_result,
@@ -21,6 +22,7 @@ def add_pool_commands(commands: Any) -> None:
     _add_classify(commands)
     _add_predict(commands)
     _add_decide(commands)
+    _add_report(commands)
 
 
 def add_demo_and_settings(commands: Any) -> None:
@@ -65,6 +67,7 @@ def _add_predict(commands: Any) -> None:
         "--items", type=Path, required=True, help="new items, in any form --pool takes"
     )
     parser.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
+    add_trusted_backbone(parser)
     add_device(parser)
     add_reading(parser)
 
@@ -83,6 +86,17 @@ def _add_decide(commands: Any) -> None:
     parser.add_argument(
         "--no-unsure", dest="unsure", action="store_false", help="leave no item open"
     )
+
+
+def _add_report(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="make the page of earlier results, where it is missing, or anew",
+        description="Make report.html and the words of summary.json for a result folder whose run "
+        "ended before they were made. Nothing is trained.",
+    )
+    parser.set_defaults(command=report)
+    parser.add_argument("--out", type=Path, required=True, help="a folder that classify wrote")
 
 
 def _add_demo(commands: Any) -> None:
@@ -129,6 +143,7 @@ def predict(options: argparse.Namespace) -> None:
             options.model,
             options.items,
             options.out,
+            backbone=options.backbone,
             device=options.device,
             max_megapixels=options.max_megapixels,
             force=options.force,
@@ -144,6 +159,14 @@ def decide(options: argparse.Namespace) -> None:
 
     started = time.perf_counter()
     summary = redecide(options.out, decision_of(options))
+    show_result(summary, options.out, seconds=time.perf_counter() - started)
+
+
+def report(options: argparse.Namespace) -> None:
+    from s2osc.app.report import report_files
+
+    started = time.perf_counter()
+    summary = report_files(options.out)
     show_result(summary, options.out, seconds=time.perf_counter() - started)
 
 

@@ -16,6 +16,7 @@ from s2osc.cli.options import (
     add_reading,
     add_representation,
     add_run,
+    add_trusted_backbone,
     decision_of,
     printer,
     quoted,
@@ -106,6 +107,7 @@ def _add_window(actions: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     _add_asking(parser)
     add_decision(parser)
+    add_trusted_backbone(parser)
     add_device(parser)
     add_reading(parser)
 
@@ -227,6 +229,7 @@ def window(options: argparse.Namespace) -> None:
             QuerySettings(options.budget, options.queries),
             decision=decision_of(options),
             self_taught=options.self_taught,
+            backbone=options.backbone,
             device=options.device,
             max_megapixels=options.max_megapixels,
             force=options.force,
