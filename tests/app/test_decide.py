@@ -15,7 +15,7 @@ from s2osc.app import decide as module
 from s2osc.app.decide import redecide
 from s2osc.app.folder import version_of
 from s2osc.cli.main import main
-from s2osc.errors import DataError
+from s2osc.errors import DataError, S2OSCError
 
 REWRITTEN = {
     *("predictions.csv", "predictions.parquet", "summary.json", "report.html"),
@@ -233,6 +233,31 @@ def test_foreign_files_are_left_alone(out):
     text(out / "model" / "card.md", "mine")
     redecide(out, {"false_alarm": 0.3})
     assert (out / "notes.txt").read_text() == (out / "model" / "card.md").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            lambda told, name=name: told.pop(name)
+            for name in ("warnings", "title", "items", "seed")
+        ),
+        lambda told: told.update(warnings=[1]),
+        lambda told: told.update(items={}),
+        lambda told: told.update(seconds=float("nan")),
+        lambda told: told["audit"].pop("test"),
+        lambda told: told["settings"].update({"decision.false_alarm": "many"}),
+    ],
+)
+def test_a_summary_that_was_edited_is_refused_before_anything_is_rewritten(out, change):
+    told = summary_in(out)
+    change(told)
+    (out / "summary.json").write_text(json.dumps(told))
+    before = visible(out)
+    with pytest.raises(S2OSCError) as refused:
+        redecide(out, {"aim": "recall"})
+    assert "\n" not in str(refused.value)
+    assert visible(out) == before
 
 
 NEEDED = ("summary.json", "scores.parquet", "seeds.parquet", "report.safetensors")

@@ -237,7 +237,7 @@ def test_a_run_without_seeds_cannot_be_decided_anew(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
 def test_a_damaged_summary_is_refused(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
-    with pytest.raises(DataError, match=r"summary\.json is damaged"):
+    with pytest.raises(DataError, match=r"summary\.json cannot be read"):
         read_summary(tmp_path)
 
 

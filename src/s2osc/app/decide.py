@@ -21,6 +21,7 @@ from s2osc.app.folder import (
     results_folder,
 )
 from s2osc.app.result import (
+    COPY_AGAIN,
     count_labels,
     judge,
     read_measured,
@@ -31,6 +32,7 @@ from s2osc.app.result import (
     write_tables,
 )
 from s2osc.errors import DataError
+from s2osc.files import guarded
 from s2osc.pipeline.audit.decision import DecisionSettings, decide, threshold_for_new
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
@@ -59,7 +61,8 @@ def publish_decision(folder: ResultsFolder, changes: Mapping[str, Any]) -> dict[
     out = folder.version
     summary = read_summary(out)
     measured = read_measured(out, summary)
-    earlier = Audit.from_json(summary["audit"])
+    with guarded(out / SUMMARY, COPY_AGAIN):
+        earlier = Audit.from_json(summary["audit"])
     settings, seed = read_settings(out, summary, changes)
     if not (out / DRAWING).is_file():
         raise DataError(

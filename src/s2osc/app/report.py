@@ -17,7 +17,13 @@ from safetensors.numpy import load, save
 
 from s2osc.app.decide import publish_decision
 from s2osc.app.folder import DRAWING, REPORT, SEEDS, SUMMARY, ResultsFolder, results_folder
-from s2osc.app.result import read_summary, summarise_warnings, warnings_of_run, write_summary
+from s2osc.app.result import (
+    COPY_AGAIN,
+    read_summary,
+    summarise_warnings,
+    warnings_of_run,
+    write_summary,
+)
 from s2osc.errors import DataError, ReportError
 from s2osc.files import guarded, parse_json, read_whole, reason
 from s2osc.pipeline.audit.record import Audit
@@ -29,7 +35,6 @@ from s2osc.types import Answer
 
 UNFINISHED = ".unfinished.safetensors"
 LARGEST = 2**36  # bytes
-COPY_AGAIN = "copy the result folder again or classify anew"
 ANSWER = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
 
 

@@ -26,6 +26,7 @@ import pyarrow.parquet
 from s2osc.app.folder import SCORES, SEEDS, SUMMARY
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
+from s2osc.files import guarded, read_json
 from s2osc.metrics import evaluate, matched_accuracy
 from s2osc.pipeline.audit.decision import Decision, Evidence
 from s2osc.pipeline.audit.record import Audit
@@ -206,18 +207,29 @@ def read_summary(folder: Path) -> dict[str, Any]:
             f"{folder} holds no results: {SUMMARY} is not there; "
             "give the folder that `s2osc classify --out` wrote"
         )
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path, error) from error
-    if not isinstance(summary, dict):
-        raise _damaged(path, ValueError("it holds no record of a run"))
+    summary = read_json(path, COPY_AGAIN)
+    with guarded(path, COPY_AGAIN):
+        for name, kind in FIELDS.items():
+            if type(summary[name]) is not kind:
+                raise ValueError(f"{name} is {summary[name]!r:.100}")
+        if not all(isinstance(text, str) for text in summary["warnings"]):
+            raise ValueError("its warnings are not texts")
+        if type(summary["items"]["pool"]) is not int:
+            raise ValueError("it does not count the items of the pool")
     return summary
+
+
+COPY_AGAIN = "copy the result folder again or classify anew"
+FIELDS = {
+    **{"title": str, "preset": str, "seed": int, "warnings": list},
+    **{"items": dict, "counts": dict, "settings": dict, "seconds": dict},
+}
+"""What a summary has at least, and of which type."""
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return DataError(f"{path} is damaged ({reason}); copy the result folder again or classify anew")
+    return DataError(f"{path} is damaged ({reason}); {COPY_AGAIN}")
 
 
 # --- what was measured -----------------------------------------------------------------------
