@@ -25,7 +25,12 @@ from s2osc.stream.windows import begin_stream
 from s2osc.types import Labelled
 from samples import SEEDED, make_blobs, make_images, shrink
 
-ENTRY = {"window": 1, "items": 5, "new_classes": ["dög"], "updates": [{"seconds": 0.25}]}
+ENTRY = {
+    **dict.fromkeys(("window", "items", "unknown", "groups", "asked", "answered", "ignored"), 1),
+    "new_classes": ["dög"],
+    "updates": [{"seconds": 0.25, "memory": {"holds": True}, "seeds": None}],
+    "seconds": 1.5,
+}
 
 
 def make_state(inputs: np.ndarray, labels: np.ndarray) -> StreamState:
@@ -402,6 +407,12 @@ def test_a_state_of_an_older_version_has_no_former_names(tmp_path, state, monkey
         ("asked", {"names": ["x"], "why": [""], "answers": [""]}, "1 questions"),
         ("asked", {"why": []}, "'names'"),
         ("history", [1], "not iterable"),
+        ("history", [ENTRY | {"answered": "many"}], "a window of the history has answered 'many'"),
+        ("history", [ENTRY | {"items": -1}], "a window of the history has items -1"),
+        ("history", [ENTRY | {"new_classes": [[]]}], "a list of texts"),
+        ("history", [ENTRY | {"updates": [{}]}], "'seconds'"),
+        ("history", [{"window": 1}], "'items'"),
+        ("waiting", [1, 2], "a list of texts"),
         ("objects", {"teacher": "../../secret"}, "an object is called 'objects/../../secret"),
         ("objects", {}, ""),  # the network lacks its weights
         ("seed", None, "int"),

@@ -193,7 +193,9 @@ def simulate(
             **describe_stream(stream, items),
             "metrics": average(windows),
             "labels": windows[-1]["labels_so_far"],
-            "seconds_per_window": round(float(np.mean([told["seconds"] for told in windows])), 2),
+            "seconds_per_window": round(
+                float(np.mean([window["seconds"] for window in windows])), 2
+            ),
             "windows": windows,
             "stages": stages,
         }
@@ -385,7 +387,7 @@ def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str)
         *(*COUNTS, "emerging", "joined"),
         *(*FIGURES, "loss_on_memory_before", "loss_on_memory_after", "seconds"),
     )
-    rows = [_row(told) for told in windows]
+    rows = [_row(window) for window in windows]
     with (folder / "windows.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(
             [csv_cell(cell) if isinstance(cell, str) else cell for cell in row]
@@ -402,14 +404,14 @@ def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str)
     (folder / "windows.md").write_text(text + "\n", encoding="utf-8")
 
 
-def _row(told: Mapping[str, Any]) -> list[Any]:
-    losses = told["update"]["memory"] if told["update"] else {}
+def _row(window: Mapping[str, Any]) -> list[Any]:
+    losses = window["update"]["memory"] if window["update"] else {}
     return [
-        *(told[key] for key in COUNTS),
-        *(", ".join(told[key]) for key in ("emerging", "joined")),
-        *(told["metrics"].get(figure, "") for figure in FIGURES),
+        *(window[key] for key in COUNTS),
+        *(", ".join(window[key]) for key in ("emerging", "joined")),
+        *(window["metrics"].get(figure, "") for figure in FIGURES),
         *(losses.get(key, "") for key in ("before", "after")),
-        told["seconds"],
+        window["seconds"],
     ]
 
 

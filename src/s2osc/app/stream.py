@@ -103,7 +103,7 @@ class Window(NamedTuple):
     """What a window brought."""
 
     summary: dict[str, Any]
-    answered: Answered | None  # what a self-taught stream has told itself
+    answered: Answered | None  # the answers that a self-taught stream gave itself
 
 
 def init_files(
@@ -292,13 +292,13 @@ def unconfirmed(out: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | N
     given to any. A copy of the stream has both in common with it, so its folder counts, too.
     """
     try:
-        told = json.loads((version_of(out) / SUMMARY).read_bytes())["stream"]
+        stream = json.loads((version_of(out) / SUMMARY).read_bytes())["stream"]
         is_lost = (
-            told["after"] == short_mark(pointer)
-            and int(told["version"]) > pointer.last
-            and os.path.abspath(told["state"]) == clean_text(os.path.abspath(folder))
+            stream["after"] == short_mark(pointer)
+            and int(stream["version"]) > pointer.last
+            and os.path.abspath(stream["state"]) == clean_text(os.path.abspath(folder))
         )
-        return {"asked": int(told["asked"])} if is_lost else None
+        return {"asked": int(stream["asked"])} if is_lost else None
     except (OSError, LookupError, TypeError, ValueError):
         return None
 
@@ -398,15 +398,15 @@ def describe_window(
 ) -> dict[str, Any]:
     """What `classify` says of a pool, and where in the stream this is."""
     entry, learner = state.history[-1], flatten(state.learner)
-    told = describe_run(outcome, notes, seed=state.seed, device=device)
-    told["settings"] |= {n: v for n, v in learner.items() if n.startswith(LEARNERS_OWN)}
-    told["stream"] = {
+    summary = describe_run(outcome, notes, seed=state.seed, device=device)
+    summary["settings"] |= {n: v for n, v in learner.items() if n.startswith(LEARNERS_OWN)}
+    summary["stream"] = {
         "state": clean_text(str(folder)),
         **{name: entry[name] for name in ("window", "version", "answer")},
         "asked": state.questions.n_asked if state.questions else 0,
         "new_classes": entry["new_classes"],
     }
-    return told
+    return summary
 
 
 def queries_table(state: StreamState) -> bytes:
@@ -457,9 +457,9 @@ def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
 def group_questions(questions: Questions) -> Iterator[list[Any]]:
     """A row for each group, with the label all of its items have where they have one."""
     for group, n in questions.group_sizes().items():
-        said = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
+        labels = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
         why = f"names all {n:,} items of the group that have no label of their own"
-        yield [group_word(group), said.pop() if len(said) == 1 else "", "", group, why]
+        yield [group_word(group), labels.pop() if len(labels) == 1 else "", "", group, why]
 
 
 def item_questions(questions: Questions, classes: Sequence[str]) -> Iterator[list[Any]]:
@@ -490,8 +490,8 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
             learnt = take_answers(state, given.labels, device=device)
         if learnt.state is not state:
             store.write(learnt.state, f"answers to window {state.n_windows}")
-    told = describe_answers(state, learnt)
-    return replace(told, notes=[*told.notes, *notes])
+    answered = describe_answers(state, learnt)
+    return replace(answered, notes=[*answered.notes, *notes])
 
 
 def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:

@@ -286,30 +286,30 @@ def answer(options: argparse.Namespace) -> None:
 def status(options: argparse.Namespace) -> None:
     from s2osc.app.stream import tell_status
 
-    told = tell_status(options.state)
+    found = tell_status(options.state)
     if options.json:
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        print(json.dumps(found, indent=2, ensure_ascii=False))
         return
     say = printer()
-    say(_classes_table(told["classes"]))
-    if told["windows"]:
-        say(_windows_table(told["windows"]))
-    memory = told["memory"]
+    say(_classes_table(found["classes"]))
+    if found["windows"]:
+        say(_windows_table(found["windows"]))
+    memory = found["memory"]
     say(
         f"Memory: {memory['exemplars'] + memory['seeds']:,} of {memory['size']:,} items "
         f"({memory['exemplars']:,} learnt from, {memory['seeds']:,} held back), "
         f"{memory['megabytes']:,.3g} MB"
     )
-    if told["waiting"]:
-        few = ", ".join(f"{name} ({n})" for name, n in told["waiting"].items())
+    if found["waiting"]:
+        few = ", ".join(f"{name} ({n})" for name, n in found["waiting"].items())
         say(f"Too few labels to learn yet: {few}")
-    questions = told["questions"]
+    questions = found["questions"]
     if questions:
         say(f"Open questions: {questions['open']:,} of {questions['asked']:,} of the last window")
     else:
         say("No questions are open.")
-    last = f"version {told['version']}: {told['last_change']}"
-    say(f"Last change, {last}{' (can be undone)' if told['can_undo'] else ''}")
+    last = f"version {found['version']}: {found['last_change']}"
+    say(f"Last change, {last}{' (can be undone)' if found['can_undo'] else ''}")
 
 
 def undo(options: argparse.Namespace) -> None:
@@ -374,13 +374,13 @@ def _simulation_table(windows: Sequence[dict[str, Any]]) -> "Table":
     judged = ("accuracy", "f_out", "old_accuracy", "new_accuracy")
     for name in (*counted, "emerging", "joined", *judged, "seconds"):
         table.add_column(name.replace("_", " "), justify="right", overflow="fold")
-    for told in windows:
-        figures = told["metrics"]
+    for window in windows:
+        figures = window["metrics"]
         table.add_row(
-            *(f"{told[name]:,}" for name in counted),
-            *(", ".join(told[name]) for name in ("emerging", "joined")),
+            *(f"{window[name]:,}" for name in counted),
+            *(", ".join(window[name]) for name in ("emerging", "joined")),
             *(f"{figures[name]:.3f}" if name in figures else "-" for name in judged),
-            f"{told['seconds']:.1f}",
+            f"{window['seconds']:.1f}",
         )
     return table
 
@@ -413,12 +413,12 @@ def _apart(one: float, other: float) -> tuple[str, str]:
     (('1.2e-05', '3.45e-05'), ('0.12345', '0.12346'), ('0.5', '0.5'))
     """
     for digits in range(3, 10):
-        told = f"{one:.{digits}g}", f"{other:.{digits}g}"
-        if told[0] != told[1]:
+        shown = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if shown[0] != shown[1]:
             break
     else:
-        told = f"{one:.3g}", f"{other:.3g}"
-    return told
+        shown = f"{one:.3g}", f"{other:.3g}"
+    return shown
 
 
 def _classes_table(classes: dict[str, dict[str, Any]]) -> "Table":
@@ -428,12 +428,12 @@ def _classes_table(classes: dict[str, dict[str, Any]]) -> "Table":
     table.add_column("class")
     for name in ("since window", "labels", "accuracy on items held back", "n"):
         table.add_column(name, justify="right")
-    for name, told in classes.items():
+    for name, known in classes.items():
         accuracy = "-"
-        if told["n"]:
-            accuracy = f"{told['estimate']:.1%} ({told['low']:.1%} - {told['high']:.1%})"
-        since = str(told["since"] or "the beginning")
-        table.add_row(name, since, f"{told['labels']:,}", accuracy, f"{told['n']:,}")
+        if known["n"]:
+            accuracy = f"{known['estimate']:.1%} ({known['low']:.1%} - {known['high']:.1%})"
+        since = str(known["since"] or "the beginning")
+        table.add_row(name, since, f"{known['labels']:,}", accuracy, f"{known['n']:,}")
     return table
 
 

@@ -162,18 +162,18 @@ def check_new_name(old: str, new: str, names: Sequence[str]) -> None:
 def _renamed(entry: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
     """An entry of the history that calls a class by its new name."""
 
-    def keys(told: Mapping[str, Any]) -> dict[str, Any]:
-        return {new if name == old else name: value for name, value in told.items()}
+    def keys(figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {new if name == old else name: value for name, value in figures.items()}
 
-    told = dict(entry)
-    told["new_classes"] = [new if name == old else name for name in entry["new_classes"]]
+    renamed = dict(entry)
+    renamed["new_classes"] = [new if name == old else name for name in entry["new_classes"]]
     if "classes" in entry:
-        told["classes"] = keys(entry["classes"])
+        renamed["classes"] = keys(entry["classes"])
     if "audit" in entry:
-        told["audit"] = {
+        renamed["audit"] = {
             name: value | {"per_class": keys(value["per_class"])}
             if isinstance(value, dict) and "per_class" in value
             else value
             for name, value in entry["audit"].items()
         }
-    return told
+    return renamed

@@ -43,7 +43,7 @@ TWO_CLASSES = ("False", "True")
 
 @dataclass(frozen=True, eq=False)
 class WindowAnswer:
-    """What a stream says about a window, and what it would like to be told."""
+    """The answer for a window, and the items to ask a person about."""
 
     labels: np.ndarray  # (n,) a known class, -1 or "unknown", and -2 or "unsure" where asked for
     groups: np.ndarray  # (n,) group of an unknown item from 0, -1 elsewhere

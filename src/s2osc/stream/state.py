@@ -53,7 +53,7 @@ class Waiting:
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """What a stream knows, has seen and has asked."""
+    """What a stream knows, what its windows brought, and what it has asked."""
 
     learner: Learner
     knowledge: Any  # the state of the learner; ours is a ``Knowledge``
@@ -83,14 +83,14 @@ class StreamState:
 def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """How well f knows each class, by seeds it has never learnt from, with an exact interval.
 
-    A class without seeds is told with ``n`` 0 and no figures.
+    A class without seeds has ``n`` 0 and no figures.
     """
     seeds: Labelled = knowledge.memory.seeds
-    said = knowledge.name_known(seeds.inputs) if len(seeds) else np.empty(0, int)
+    named = knowledge.name_known(seeds.inputs) if len(seeds) else np.empty(0, int)
     found = {}
     for c, name in enumerate(names):
         mine = seeds.labels == c
-        n, right = int(mine.sum()), int(np.sum(said[mine] == c))
+        n, right = int(mine.sum()), int(np.sum(named[mine] == c))
         accuracy = audit.exact_interval(right, n, ENDLESS)
         ends = accuracy._asdict() if accuracy else {}
         found[name] = {"n": n, **{key: round(float(value), 4) for key, value in ends.items()}}

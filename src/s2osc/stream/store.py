@@ -33,7 +33,7 @@ from s2osc.settings import change, flatten
 from s2osc.stream.learner import Incremental, Knowledge
 from s2osc.stream.memory import Memory
 from s2osc.stream.state import KnownClass, Questions, StreamState, Waiting
-from s2osc.types import Labelled
+from s2osc.types import UNSURE, Labelled
 from s2osc.version import __version__
 
 FORMAT = 1
@@ -316,8 +316,8 @@ def _tidy(folder: Path) -> None:
         _write_manifest(folder, Manifest(manifest.names & keep, confirmed=is_there))
 
 
-def _as_json(told: dict[str, Any]) -> bytes:
-    return (json.dumps(told, indent=1) + "\n").encode()
+def _as_json(values: dict[str, Any]) -> bytes:
+    return (json.dumps(values, indent=1) + "\n").encode()
 
 
 def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
@@ -408,47 +408,82 @@ def _read_version(folder: Path, version: Version, device: str) -> StreamState:
             raise ValueError(str(error)) from error
 
 
-def _assemble(told: dict[str, Any], tensors: dict[str, torch.Tensor], device: str) -> StreamState:
+def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: str) -> StreamState:
     def array(name: str) -> np.ndarray:
         return tensors[name].numpy()
 
-    teacher = Teacher(read_network("teacher", told, tensors, device), array("centres"))
+    teacher = Teacher(read_network("teacher", values, tensors, device), array("centres"))
     memory = Memory(
         Labelled(array("exemplars.inputs"), array("exemplars.labels")),
         Labelled(array("seeds.inputs"), array("seeds.labels")),
     )
-    asked = told["asked"]
+    asked = values["asked"]
     state = StreamState(
-        learner=change(Incremental(), told["settings"]),
+        learner=change(Incremental(), values["settings"]),
         knowledge=Knowledge(teacher, memory),
         classes=tuple(
             KnownClass(str(known["name"]), int(known["since"]), int(known["n_labels"]))
-            for known in told["classes"]
+            for known in values["classes"]
         ),
-        seed=int(told["seed"]),
-        waiting=Waiting(array("waiting"), tuple(told["waiting"])),
+        seed=int(values["seed"]),
+        waiting=Waiting(array("waiting"), _texts(values["waiting"])),
         ignored=array("ignored"),
-        history=tuple(dict(entry) for entry in told["history"]),
+        history=tuple(_read_entry(entry) for entry in values["history"]),
         questions=asked
         and Questions(
-            names=tuple(asked["names"]),
+            names=_texts(asked["names"]),
             inputs=array("asked.inputs"),
             groups=array("asked.groups"),
             suggested=array("asked.suggested"),
-            why=tuple(asked["why"]),
-            answers=tuple(asked["answers"]),
+            why=_texts(asked["why"]),
+            answers=_texts(asked["answers"]),
         ),
-        facts=dict(told["facts"]),
-        former={str(name): str(now) for name, now in told.get("former", {}).items()},
+        facts=dict(values["facts"]),
+        former={str(name): str(now) for name, now in values.get("former", {}).items()},
     )
     _check_fit(state)
     return state
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("it holds something else where there should be a list of texts")
+    return tuple(values)
+
+
+def _read_entry(values: Any) -> dict[str, Any]:
+    """A window of the history, with the figures that are counted on and shown."""
+    entry = dict(values)
+    for name in ("window", "items", "unknown", "groups", "asked", "answered", "ignored"):
+        if not isinstance(entry[name], int) or entry[name] < 0:
+            raise ValueError(f"a window of the history has {name} {entry[name]!r}")
+    _texts(entry["new_classes"])
+    for update in ({"seconds": entry["seconds"]}, *entry["updates"]):
+        if not isinstance(update["seconds"], int | float):
+            raise ValueError(f"a window of the history took {update['seconds']!r} seconds")
+    for update in entry["updates"]:
+        for losses in filter(None, (update["memory"], update["seeds"])):
+            if not isinstance(losses["holds"], bool):
+                raise ValueError(f"whether a loss did not rise is {losses['holds']!r}")
+    return entry
+
+
+def _check_classes(what: str, labels: np.ndarray, n_classes: int, *, lowest: int = 0) -> None:
+    """Refuse labels that are no classes of the stream."""
+    is_whole = labels.ndim == 1 and labels.dtype.kind in "iu"
+    if not is_whole or np.any((labels < lowest) | (labels >= n_classes)):
+        raise ValueError(f"{what} have labels other than {lowest} to {n_classes - 1}")
 
 
 def _check_fit(state: StreamState) -> None:
     """Refuse parts of different states put together."""
     knowledge, waiting, questions = state.knowledge, state.waiting, state.questions
     n_classes = knowledge.teacher.n_classes
+    _check_classes("exemplars", knowledge.memory.exemplars.labels, n_classes)
+    _check_classes("seeds", knowledge.memory.seeds.labels, n_classes)
+    if questions:
+        _check_classes("questions", questions.suggested, n_classes, lowest=UNSURE)
+        _check_classes("groups", questions.groups, len(questions.inputs), lowest=-1)
     pairs = [
         ("class names", len(state.classes), n_classes),
         ("outputs", knowledge.teacher.network.head.out_features, n_classes),

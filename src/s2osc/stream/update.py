@@ -72,11 +72,11 @@ class Account:
     seeds: Losses | None  # of items f never learns from; None: there were none
 
     def as_dict(self) -> dict[str, Any]:
-        told = asdict(self)
-        told["memory"]["holds"] = self.memory.holds
+        values = asdict(self)
+        values["memory"]["holds"] = self.memory.holds
         if self.seeds:
-            told["seeds"]["holds"] = self.seeds.holds
-        return told
+            values["seeds"]["holds"] = self.seeds.holds
+        return values
 
 
 def widen(network: Network, n_classes: int, *, seed: int) -> Network:
@@ -178,17 +178,17 @@ def update_teacher(
         n_steps=settings.training.n_steps(len(items)),
         what="updating f",
     )
-    seen = outputs(network, items.inputs, what="finding class centres")
+    after = outputs(network, items.inputs, what="finding class centres")
     account = Account(
         n_labels=len(answers),
         n_new_classes=items.n_classes - teacher.n_classes,
         memory=Losses(
             mean_loss(previous, memory.exemplars.labels),
-            mean_loss(seen.logits[:n_memory], memory.exemplars.labels),
+            mean_loss(after.logits[:n_memory], memory.exemplars.labels),
         ),
         seeds=compare_on_seeds(teacher.network, network, memory.seeds),
     )
-    return Teacher(network, class_centres(seen.embeddings, items.labels)), account
+    return Teacher(network, class_centres(after.embeddings, items.labels)), account
 
 
 def mean_loss(logits: np.ndarray, labels: np.ndarray) -> float:
