@@ -304,6 +304,11 @@ def test_a_backbone_for_vectors_or_one_that_is_not_there(tmp_path, refused, monk
 
 # Deciding anew
 
+WITHOUT_SEEDS = {
+    **{"title": "a", "preset": "paper", "seed": 0, "warnings": [], "items": {"pool": 1}},
+    **{"counts": {}, "settings": {}, "seconds": {}, "audit": None},
+}
+
 
 @pytest.mark.parametrize(
     "word", [word for word in BAD_SETTINGS if word.startswith(("--false-alarm", "--aim"))]
@@ -320,12 +325,12 @@ def test_an_operating_point_that_cannot_be(finished, refused, word):
     [
         (lambda p: p / "gone", "holds no results: summary.json is not there; give the folder"),
         (lambda p: p, "holds no results"),
-        (lambda p: text(p / "summary.json", "rubbish").parent, "summary.json is damaged"),
+        (lambda p: text(p / "summary.json", "rubbish").parent, "summary.json cannot be read"),
         (
-            lambda p: text(p / "summary.json", '{"preset": "paper", "audit": null}').parent,
+            lambda p: text(p / "summary.json", json.dumps(WITHOUT_SEEDS)).parent,
             r"the results of a run without seeds \(preset paper\)",
         ),
-        (lambda p: text(p / "summary.json", '{"audit": {"a": 1}}').parent, "is damaged"),
+        (lambda p: text(p / "summary.json", '{"audit": {"a": 1}}').parent, "'title' is missing"),
         (lambda p: text(p / "file", ""), "holds no results"),
     ],
 )
