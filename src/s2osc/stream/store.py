@@ -310,9 +310,9 @@ def _tidy(folder: Path) -> None:
         return  # what is damaged may still be mended with what lies here
     with suppress(OSError):
         for name in manifest.names:
-            files.part_of(folder / name).unlink(missing_ok=True)
-            if name not in keep:
-                (folder / name).unlink(missing_ok=True)
+            left = [files.part_of(folder / name), *([] if name in keep else [folder / name])]
+            for path in filter(Path.exists, left):
+                path.unlink()
         _write_manifest(folder, Manifest(manifest.names & keep, confirmed=is_there))
 
 
