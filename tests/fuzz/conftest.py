@@ -1,0 +1,153 @@
+"""Files to damage, made once, and a tally: tried, worked, refused, crashed, hung, lost."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from files import (
+    easy_images,
+    easy_vectors,
+    known_labels,
+    npy,
+    npz,
+    parquet,
+    pool_labels,
+    text,
+    write_images,
+)
+from fuzz.outcomes import Outcome
+from s2osc.bench.records import write_record
+from s2osc.cli.main import main
+
+TINY = (
+    *(f"--set={r}.training.epochs=1" for r in ("teacher", "student")),
+    *(f"--set={r}.training.min_steps=20" for r in ("teacher", "student")),
+    *(f"--set={r}.network.hidden=8,8" for r in ("teacher", "student")),
+    *(f"--set={r}.network.widths=8,8,8" for r in ("teacher", "student")),
+    "--groups=1",
+    "--device=cpu",
+)
+KINDS = ("tried", "worked", "refused", "crashed", "hung", "lost")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logs(tmp_path_factory) -> Iterator[None]:
+    """Logs and caches of these tests lie among their files."""
+    former = dict(os.environ)
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("logs"))
+    os.environ["S2OSC_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    os.environ.clear()
+    os.environ.update(former)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory, _logs) -> Path:
+    """Whole files of every kind that a command reads. To be copied, never changed."""
+    folder = tmp_path_factory.mktemp("world")
+    known, pool = known_labels(20), pool_labels(10)
+    for name, labels, seed in (("known", known, 0), ("pool", pool, 1)):
+        vectors = easy_vectors(labels, seed)
+        npz(folder / f"{name}.npz", x=vectors, y=labels)
+        columns = {f"f{n}": column for n, column in enumerate(vectors.T)}
+        parquet(folder / f"{name}.parquet", label=labels, **columns)
+    vectors = easy_vectors(pool, 1)
+    npy(folder / "pool.npy", vectors)
+    npz(folder / "narrow.npz", x=vectors[:, :3])
+    photos = easy_images(known, 2)
+    names = [f"{name}/{row}.png" for row, name in enumerate(known)]
+    write_images(folder / "photos", names, photos)
+    rows = [f"photos/{name},{label}" for name, label in zip(names, known, strict=True)]
+    text(folder / "manifest.csv", "path,label", *rows)
+    parquet(folder / "manifest.parquet", path=[f"photos/{name}" for name in names], label=known)
+    Image.fromarray(photos[0].repeat(8, 0).repeat(8, 1)).save(folder / "photos" / "a.jpg")
+    words = [f"--known={folder / 'known.npz'}", f"--pool={folder / 'pool.npz'}"]
+    assert main(["classify", *words, f"--out={folder / 'out'}", *TINY]) == 0
+    words = [f"--known={folder / 'photos'}", f"--pool={folder / 'photos'}", "--backbone=scratch"]
+    assert main(["classify", *words, f"--out={folder / 'seen'}", *TINY]) == 0
+    make_stream(folder)
+    for n in range(2):
+        write_record(folder / "records" / "ablation" / f"mnist-s2osc-cpu-p{n}.json", record(n))
+    return folder
+
+
+def make_stream(folder: Path) -> None:
+    """A stream with an open question, and the answers to it."""
+    update = ("--set=update.training.epochs=1", "--set=update.training.min_steps=20")
+    words = [f"--known={folder / 'known.npz'}", f"--state={folder / 'state'}"]
+    assert main(["stream", "init", *words, *TINY, *update]) == 0
+    words = [f"--state={folder / 'state'}", f"--pool={folder / 'pool.npz'}", "--budget=8"]
+    assert main(["stream", "window", *words, f"--out={folder / 'monday'}", "--device=cpu"]) == 0
+    first, *lines = (folder / "monday" / "queries.csv").read_text().splitlines()
+    place = first.replace('"', "").split(",").index("label")
+    rows = [line.split(",") for line in lines]
+    for row in rows:
+        row[place] = "corner"
+    text(folder / "answers.csv", first, *(",".join(row) for row in rows))
+
+
+def record(partition: int) -> dict[str, object]:
+    """A record of our method among the ablations on MNIST."""
+    return {
+        "experiment": "ablation",
+        "size": "cpu",
+        "method": "s2osc",
+        "dataset": "mnist",
+        "partition": partition,
+        "seed": partition,
+        "known_classes": ["0"],
+        "unknown_classes": ["5"],
+        "metrics": {"f1": 0.9},
+        "seconds_total": 3.0,
+    }
+
+
+@pytest.fixture
+def sandbox(world, tmp_path) -> Callable[..., Path]:
+    """Copy some of the world's files into a folder of their own."""
+
+    def copy(*names: str) -> Path:
+        place = tmp_path / "sandbox"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        for name in names:
+            if (world / name).is_dir():
+                shutil.copytree(world / name, place / name, symlinks=True)
+            else:
+                shutil.copy(world / name, place / name)
+        return place
+
+    return copy
+
+
+@pytest.fixture
+def tally(record_property, request) -> Callable[[Outcome, str], None]:
+    """Count an outcome, and fail where it is none of ours."""
+    counted: Counter[str] = Counter()
+
+    def count(outcome: Outcome, case: str) -> None:
+        counted["tried"] += 1
+        counted[outcome.kind] += 1
+        request.node.user_properties[:] = [("fuzz", dict(counted))]
+        assert outcome.is_fine, (
+            f"{case} {outcome.kind}. Repeat: pytest '{request.node.nodeid}'\n{outcome.detail}"
+        )
+
+    return count
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    total: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, counted in getattr(report, "user_properties", ()):
+                if name == "fuzz" and report.when == "call":
+                    total.update(counted)
+    if total:
+        words = ", ".join(f"{name} {total[name]:,}" for name in KINDS)
+        terminalreporter.write_line(f"fuzz: {words}")
