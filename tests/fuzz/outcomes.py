@@ -12,7 +12,7 @@ from pathlib import Path
 
 from s2osc.cli.main import main
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 """Seconds after which a command hangs. None here needs more than a few, on a free machine."""
 
 
