@@ -15,7 +15,7 @@ test: $(READY)  ## all quick tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 test-slow: $(READY)  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n auto --dist loadfile
 
 check: check-code test  ## format, lint, types, import directions, tests
 

@@ -52,7 +52,9 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     that are not named stay as they were decided last.
     """
     change(DecisionSettings(), changes)  # what cannot be used is refused before anything is read
-    with results_folder(out, update=True) as folder:
+    # Figures of an edited summary or table go through all that follows.
+    damaged = guarded(out, "copy the result folder again or classify anew")
+    with results_folder(out, update=True) as folder, damaged:
         return publish_decision(folder, changes)
 
 

@@ -147,12 +147,18 @@ def _checked(names: Names) -> Names:
 
 @contextmanager
 def results_folder(
-    out: Path, *, names: Iterable[str] = RESULTS, force: bool = False, update: bool = False
+    out: Path,
+    *,
+    names: Iterable[str] = RESULTS,
+    force: bool = False,
+    update: bool = False,
+    replaces: Callable[[Path], bool] = lambda version: False,
 ) -> Iterator["ResultsFolder"]:
     """Hold a folder for results, from the first check to the last rename.
 
-    Results that are there are refused, unless ``force`` replaces them, or ``update`` makes another
-    version of them. Where nothing is published, no folder is left that was not there before.
+    Results that are there are refused, unless ``force`` or ``replaces``, which sees their folder,
+    replaces them, or ``update`` makes another version of them. Where nothing is published, no
+    folder is left that was not there before.
     """
     if update and not (out / STORE).is_dir():
         _check_summary(out, out)
@@ -167,6 +173,7 @@ def results_folder(
                 if update:
                     _check_summary(folder.version, out)
                 else:
+                    folder.force = folder.force or replaces(folder.version)
                     folder.refuse_results()
             yield folder
         finally:

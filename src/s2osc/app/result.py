@@ -26,7 +26,7 @@ import pyarrow.parquet
 from s2osc.app.folder import SCORES, SEEDS, SUMMARY
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
-from s2osc.files import guarded, read_json
+from s2osc.files import check_regular, guarded, read_json
 from s2osc.metrics import evaluate, matched_accuracy
 from s2osc.pipeline.audit.decision import Decision, Evidence
 from s2osc.pipeline.audit.record import Audit
@@ -36,7 +36,10 @@ from s2osc.types import UNKNOWN, Answer
 
 UNNAMED = ("unsure", "unknown")
 """What -2 and -1 are called: read backwards from the names of the known classes."""
-DAMAGED = (OSError, LookupError, TypeError, ValueError, OverflowError, pa.ArrowException)
+DAMAGED = (
+    *(OSError, LookupError, TypeError, ValueError, AttributeError, OverflowError),
+    *(RecursionError, MemoryError, NotImplementedError, pa.ArrowException),
+)
 
 
 def write_csv(table: pa.Table, target: Any) -> None:
@@ -285,6 +288,7 @@ def read_measured(folder: Path, summary: dict[str, Any]) -> Measured:
 def _read_columns(path: Path) -> dict[str, Any]:
     """Numbers as arrays, texts as lists."""
     try:
+        check_regular(path)
         with pyarrow.parquet.ParquetFile(path) as file:
             table = file.read()
         return {name: _column(table[name]) for name in table.column_names}

@@ -28,7 +28,7 @@ from s2osc.app.classify import (
     tell_skipped,
 )
 from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor
-from s2osc.app.folder import SUMMARY, results_folder, version_of
+from s2osc.app.folder import SUMMARY, results_folder
 from s2osc.app.report import describe_results
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
@@ -198,9 +198,10 @@ def window_files(
     with open_store(folder) as store:
         # With the lock held: until then another process may confirm what lies there.
         pointer = read_pointer(folder)
-        lost = unconfirmed(out, folder, pointer)
-        with results_folder(out, force=force or lost is not None) as results:
-            check_queries(out, lost, force=force)
+        with results_folder(
+            out, force=force, replaces=lambda found: bool(unconfirmed(found, folder, pointer))
+        ) as results:
+            check_queries(out, unconfirmed(results.version, folder, pointer), force=force)
             before = store.read(device)
             recipe = decide_by(before, decision or {})
             extractor = extractor_of(before, folder, device, allowed=backbone)
@@ -285,14 +286,14 @@ def check_queries(out: Path, lost: dict[str, Any] | None, *, force: bool) -> Non
         )
 
 
-def unconfirmed(out: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | None:
+def unconfirmed(results: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | None:
     """What results of this very stream tell of it that no version knows; None: there are none.
 
     They were to follow the version that still is the current one, with a number that was never
     given to any. A copy of the stream has both in common with it, so its folder counts, too.
     """
     try:
-        stream = json.loads((version_of(out) / SUMMARY).read_bytes())["stream"]
+        stream = json.loads((results / SUMMARY).read_bytes())["stream"]
         is_lost = (
             stream["after"] == short_mark(pointer)
             and int(stream["version"]) > pointer.last
