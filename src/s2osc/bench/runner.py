@@ -18,7 +18,6 @@ import torch
 
 from s2osc.bench.experiments.catalogue import experiments_named
 from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.live import Board
 from s2osc.bench.methods import choose_methods
 from s2osc.bench.records import (
     check_same_settings,
@@ -31,6 +30,7 @@ from s2osc.bench.records import (
     write_record,
 )
 from s2osc.bench.tasks.task import Trial
+from s2osc.bench.terminal import Board
 from s2osc.data.datasets import Dataset, load_dataset
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET

@@ -91,7 +91,7 @@ def _partitions_of(options: argparse.Namespace) -> range:
 def list_bench(options: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from s2osc.bench.listing import make_listing
+    from s2osc.bench.terminal import make_listing
 
     Console().print(make_listing(options.results))
 

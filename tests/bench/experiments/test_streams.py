@@ -24,11 +24,11 @@ from s2osc.bench.experiments.streams import (
     as_learner,
     as_stream_method,
 )
-from s2osc.bench.listing import make_listing
 from s2osc.bench.methods import COMPARED, NETWORKS
 from s2osc.bench.records import read_record
 from s2osc.bench.runner import prepare, run_experiment
 from s2osc.bench.tables.documents import make_tables, write_report
+from s2osc.bench.terminal import make_listing
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.experiments.catalogue import COVERED, EXPERIMENTS, SEEDED
 from s2osc.bench.experiments.experiment import MAIN, Experiment
-from s2osc.bench.experiments.pools import COVERED, SEEDED
 from s2osc.bench.records import read_records, write_record
 from s2osc.bench.tables.documents import (
     fill_document,

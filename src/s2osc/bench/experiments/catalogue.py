@@ -1,10 +1,319 @@
-"""Every experiment by its name."""
+"""Every experiment by its name: the paper's comparisons, our own pools, and streams."""
 
-from s2osc.bench.experiments.comparisons import COMPARISONS
-from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.experiments.pools import POOLS
+from dataclasses import replace
+from typing import Any
+
+from s2osc.bench.experiments.experiment import SIZES, Experiment, Size
 from s2osc.bench.experiments.streams import STREAMS
+from s2osc.bench.methods import ABLATED, COMPARED, METHODS, OURS
+from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
+from s2osc.nets.networks import NetworkSettings
+from s2osc.nets.training import TrainSettings
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PLAIN
+from s2osc.settings import change
+from s2osc.types import Method
+
+# The paper's experiments with every method, at a size one can afford
+
+K_SWEEP = (50, 300, 1000, 2000)
+SHOWN = ("isolation-forest", "odin", "cpe", "dtc", "eulac", "s2osc-paper", "s2osc")
+"""Methods of experiments that are costly or drawn in panels."""
+
+
+def _pick(names: tuple[str, ...]) -> dict[str, Method]:
+    return {name: METHODS[name] for name in names}
+
+
+def _k_sweep() -> dict[str, Method]:
+    """The paper's form with each K, and ours, which chooses K itself."""
+    fixed = {
+        f"s2osc-paper-k{k}": change(METHODS["s2osc-paper"], {"filtering.k": k}) for k in K_SWEEP
+    }
+    return fixed | _pick((OURS,))
+
+
+COMPARISONS = {
+    "table1": Experiment(
+        "One unknown class: half of the classes known",
+        SINGLE_UNKNOWN,
+        _pick(COMPARED),
+        data=("mnist", "fashion_mnist", "cifar10", "cifar10-features", "svhn", "cinic10_sample"),
+        layout="matrix",
+        table="one",
+        sizes=SIZES,
+    ),
+    "table1-released": Experiment(
+        "The released split: classes 0-4 known, 5 unknown",
+        replace(RELEASED_SPLIT, sizes=None),
+        _pick(COMPARED),
+        layout="matrix",
+        table="one",
+        sizes=SIZES | {"paper": Size((4_000, 2_000, 6_000), 0, "paper", "heads")},
+    ),
+    "several-3": Experiment(
+        "Three unknown classes at once: half of the classes known",
+        Protocol(n_unknown=3),
+        _pick(COMPARED),
+        data=("mnist", "fashion_mnist", "cifar10-features"),
+        layout="matrix",
+        headlines=("class_f1",),
+        table="three",
+        sizes=SIZES,
+    ),
+    "several-5": Experiment(
+        "Five unknown classes at once: half of the classes known",
+        Protocol(n_unknown=5),
+        _pick(COMPARED),
+        data=("mnist", "fashion_mnist", "cifar10-features"),
+        layout="matrix",
+        headlines=("class_f1",),
+        table="five",
+        sizes=SIZES,
+    ),
+    "large": Experiment(
+        "Many classes: 20 of the 30 of CIFAR-30 known, the other ten unknown",
+        Protocol(n_known=20, n_unknown=10),
+        _pick(COMPARED),
+        data=("cifar30-features", "cifar30"),
+        layout="matrix",
+        headlines=("class_f1",),
+        table="large",
+        sizes=SIZES | {"cpu": Size((300, 120, 1_500), 60, "plain", "heads")},
+    ),
+    "k-sweep": Experiment(
+        "The number K of distinct unknown items",
+        SINGLE_UNKNOWN,
+        _k_sweep(),
+        layout="matrix",
+        sizes=SIZES | {"cpu": Size((2_000, 1_000, 3_000), 200, "plain", "heads")},
+    ),
+    "ablation": Experiment(
+        "The paper's ablations, and ours",
+        SINGLE_UNKNOWN,
+        _pick((*ABLATED, OURS)),
+        layout="matrix",
+        headlines=("f1", "f_out"),
+        table="ablation",
+        sizes=SIZES,
+    ),
+    "runtime": Experiment(
+        "Seconds of a run, f included, each method by itself",
+        SINGLE_UNKNOWN,
+        _pick(COMPARED),
+        data=("mnist", "cifar10-features"),
+        layout="matrix",
+        sizes=SIZES,
+        keeps_networks=False,
+    ),
+    "embeddings": Experiment(
+        "What methods see: known and unknown items in two dimensions",
+        SINGLE_UNKNOWN,
+        _pick(SHOWN),
+        data=("mnist",),
+        layout="matrix",
+        sizes=SIZES,
+        pictures=("embedding",),
+    ),
+    "case-study": Experiment(
+        "Items the filter took for distinct unknowns, and unknown ones it did not; counterfactuals",
+        SINGLE_UNKNOWN,
+        _pick(("s2osc-paper", "s2osc", "cfo")),
+        data=("mnist", "fashion_mnist"),
+        layout="matrix",
+        sizes=SIZES,
+        pictures=("gallery", "counterfactuals"),
+    ),
+}
+
+
+# Our own: what seeds, presets and choices are worth, on pools of every kind
+
+SEEDED = {
+    "f on known": "teacher_known_accuracy",
+    "AUROC of f": "teacher_auroc",
+    "K": "k",
+    "purity of D_out": "purity_of_d_out",
+    "false alarms": "false_alarms",
+    "accuracy": "accuracy",
+    "weighted F1": "f1",
+    "F_out": "f_out",
+    "groups": "n_groups",
+    "group accuracy": "group_accuracy",
+}
+NOTHING = {
+    "f on known": "teacher_known_accuracy",
+    "accuracy": "accuracy",
+    "called unknown": "false_alarms",
+    "says nothing is unknown": "nothing_unknown",
+}
+COVERED = {
+    "false alarms": "false_alarms",
+    "known accuracy": "known_accuracy",
+    "F_out": "f_out",
+    "false alarms covered": "false_alarm_covered",
+    "known accuracy covered": "known_accuracy_covered",
+    "says nothing is unknown": "nothing_unknown",
+    "warns of a shift": "shift_found",
+}
+
+
+def _variants() -> dict[str, S2OSCMethod]:
+    """The paper's method, each choice of ours turned to its reading, and its ablations."""
+    choices: dict[str, dict[str, Any]] = {
+        "g answers alone": {"student.vote": False},
+        "gate on D_out as printed": {"student.gate_unknown": True},
+        "labelled items plain": {"student.augment_labelled": False},
+        "f on plain items": {"teacher.augment": 0.0},
+        "w standardised": {"filtering.scale": "standardised"},
+        "w = entropy": {"filtering.distance_weight": 0.0},
+        "g binary": {"student.unknown": "many"},
+    }
+    changed = {name: change(PLAIN, changes) for name, changes in choices.items()}
+    ablated = {f"S2OSC-{letter}": ablate(PLAIN) for letter, ablate in ABLATIONS.items()}
+    return {"plain": PLAIN, **changed, **ablated}
+
+
+def _improvements() -> dict[str, S2OSCMethod]:
+    """From the paper's method to ours, one step after the other; then ours without one of them."""
+    steps: dict[str, dict[str, Any]] = {
+        "seeds watch": {"seeds.share": 0.15},
+        "+ threshold of the seeds": {"decision.rule": "seeds"},
+        "+ filter of the seeds, K auto": {"filtering.by": "seeds"},
+        "+ all known items": {"student.known_items": "all"},
+        "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
+    }
+    methods, changes = {"plain": PLAIN}, dict[str, Any]()
+    for name, step in steps.items():
+        changes |= step
+        methods[name] = change(PLAIN, changes)
+    without: dict[str, dict[str, Any]] = {
+        "fast, filter=paper": {"filtering.by": "paper"},
+        "fast, argmax": {"decision.rule": "argmax"},
+        "fast, without pseudo-labels": {"student.lambda_u": 0.0},
+        "fast, g names the known alone": {"student.vote": False},
+        "fast, g binary": {"student.unknown": "many"},
+        "fast, all the limit allows": {"decision.aim": "recall"},
+    }
+    return methods | {name: change(FAST, changes) for name, changes in without.items()}
+
+
+_SMALL_STEPS = TrainSettings(
+    epochs=4, batch_size=64, learning_rate=0.1, weight_decay=5e-4, min_steps=80
+)
+SMALL = replace(
+    FAST,
+    teacher=replace(
+        FAST.teacher, network=NetworkSettings(widths=(16, 32, 64)), training=_SMALL_STEPS
+    ),
+    student=replace(
+        FAST.student,
+        network=NetworkSettings(widths=(16, 32, 64)),
+        training=_SMALL_STEPS,
+        labelled_batch=64,
+    ),
+)
+"""The fast preset with smaller networks and fewer steps: for many small pools."""
+
+HALF = (2_000, 1_500, 4_500)
+HALF_IN_WORDS = "2,000 labelled items and 1,500 pool items of each known class"
+SMALL_POOL = Protocol(
+    n_unknown=5,
+    sizes=(300, 100, 1_170),
+    unknown_shares=(0.0, 0.05, 0.15, 0.3, 0.5, 0.7),
+)
+
+POOLS = {
+    "released": Experiment(
+        "Released split: classes 0-4 known (4,000 items of each for training, 2,000 in the pool), "
+        "class 5 unknown (6,000 in the pool)",
+        RELEASED_SPLIT,
+        {"plain": PLAIN},
+    ),
+    "single": Experiment(
+        "Random partitions: half of the classes known, one unknown, 33 % of the known data and "
+        "all of the unknown class in the pool",
+        SINGLE_UNKNOWN,
+        {"plain": PLAIN, "fast": FAST},
+    ),
+    "variants": Experiment(
+        "Choices and ablations: random partitions with half of the classes known, one unknown; "
+        "2,000 training items and 1,000 pool items of each known class, 3,000 unknown ones",
+        Protocol(sizes=(2_000, 1_000, 3_000)),
+        _variants(),
+        data=("fashion_mnist",),
+    ),
+    "none": Experiment(
+        f"Nothing unknown: half of the classes known, no other in the pool; {HALF_IN_WORDS}",
+        Protocol(sizes=HALF, unknown_shares=(0.0,)),
+        {"fast": FAST},
+        NOTHING,
+    ),
+    "rare": Experiment(
+        f"2 % of the pool unknown: half of the classes known, one unknown; {HALF_IN_WORDS}",
+        Protocol(sizes=HALF, unknown_shares=(0.02,)),
+        {"fast": FAST},
+        SEEDED,
+    ),
+    "shirt": Experiment(
+        "Hard: T-shirt, pullover, coat, sandal, sneaker known, shirt unknown; "
+        f"{HALF_IN_WORDS}, 4,500 unknown ones",
+        Protocol((0, 2, 4, 5, 7), (6,), sizes=HALF),
+        {"plain": PLAIN, "fast": FAST},
+        SEEDED,
+        ("fashion_mnist",),
+    ),
+    "t-shirt": Experiment(
+        "Hard: pullover, coat, shirt, sneaker, ankle boot known, T-shirt unknown; "
+        f"{HALF_IN_WORDS}, 4,500 unknown ones",
+        Protocol((2, 4, 6, 7, 9), (0,), sizes=HALF),
+        {"plain": PLAIN, "fast": FAST},
+        SEEDED,
+        ("fashion_mnist",),
+    ),
+    "five": Experiment(
+        f"Five unknown classes at once: the other five known; {HALF_IN_WORDS}, 4,500 unknown ones",
+        Protocol(n_unknown=5, sizes=HALF),
+        {"fast": FAST},
+        SEEDED,
+        ("mnist",),
+    ),
+    "features": Experiment(
+        "Frozen features of EfficientNet-Lite0 at 96 px: half of the classes known, one unknown; "
+        "1,500 labelled items and 1,000 pool items of each known class, 3,000 unknown ones",
+        Protocol(sizes=(1_500, 1_000, 3_000)),
+        {"heads": HEADS},
+        SEEDED,
+        ("cifar10_sample",),
+        "efficientnet-lite0",
+    ),
+    "audit": Experiment(
+        "Small pools, 0 to 70 % unknown: do the 95 % intervals of the audit cover the truth? Five "
+        "classes known (300 labelled items and 100 pool items of each), five unknown",
+        SMALL_POOL,
+        {"small": SMALL},
+        COVERED,
+        ("mnist5k", "fashion_mnist"),
+    ),
+    "shift": Experiment(
+        "The same, with one known class absent from the pool and one five times as frequent",
+        replace(SMALL_POOL, shifted=True),
+        {"small": SMALL},
+        COVERED,
+        ("mnist5k", "fashion_mnist"),
+    ),
+    "improvements": Experiment(
+        "From the paper's method to ours, and ours without one part: half of the classes known, "
+        "one unknown; 2,000 training items and 1,000 pool items of each known class, 3,000 "
+        "unknown ones",
+        Protocol(sizes=(2_000, 1_000, 3_000)),
+        _improvements(),
+        SEEDED,
+        ("fashion_mnist",),
+    ),
+}
+
 
 EXPERIMENTS: dict[str, Experiment] = {**COMPARISONS, **POOLS, **STREAMS}
 

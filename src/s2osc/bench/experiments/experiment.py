@@ -43,16 +43,6 @@ class Size:
     def apply(self, protocol: Protocol) -> Protocol:
         return replace(protocol, sizes=self.sizes, held_out=self.held_out, shrink=True)
 
-    @property
-    def in_words(self) -> str:
-        if self.sizes is None:
-            return "33 % of the known data and all of the unknown in the pool"
-        training, pool, unknown = self.sizes
-        return (
-            f"at most {training:,} labelled and {pool:,} pool items of each known class, "
-            f"{unknown:,} unknown ones"
-        )
-
 
 SIZES = {
     "paper": Size(None, 500, "paper", "heads"),

@@ -21,10 +21,9 @@ from s2osc.bench.records import (
     read_records,
     record_path,
 )
-from s2osc.bench.tables.html import to_html
 from s2osc.bench.tables.layouts import blocks_by_size, make_blocks
 from s2osc.bench.tables.paper import paper_figure
-from s2osc.bench.tables.rendering import Table, to_latex, to_markdown
+from s2osc.bench.tables.rendering import Table, to_html, to_latex, to_markdown
 from s2osc.bench.tables.runs import by_size
 from s2osc.errors import DataError, OutputError
 from s2osc.files import write_whole, writing

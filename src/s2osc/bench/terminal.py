@@ -1,34 +1,56 @@
-"""The runs of an experiment while they go on: a table that fills, and the time left.
-
-On a terminal the table is drawn anew after each run; elsewhere each run is a line.
-"""
+"""Runs on a terminal: what is recorded and what is missing, and runs while they go on."""
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import mean
-from typing import Any, Protocol
+from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.records import read_records
+from s2osc.bench.tables.runs import Runs, by_size, find_gaps, gaps_in_words
+from s2osc.bench.tasks.task import Trial
 
-class Planned(Protocol):
-    """What the board needs to know of a run."""
+LISTED = ("experiment", "size", "data", "methods", "records", "failed", "missing")
 
-    @property
-    def data(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
+
+def make_listing(results: Path) -> Table:
+    """A row per experiment and size: data sets, methods, records, failed runs, what is missing."""
+    # Narrow enough for 80 columns; what is still too long is folded, never cut.
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 0, 1, 0))
+    for column in LISTED:
+        table.add_column(column, overflow="fold", no_wrap=column == "experiment")
+    for name, experiment in EXPERIMENTS.items():
+        records = read_records(results, experiment.records or name)
+        for size, mine in (by_size(records) or {"": []}).items():
+            table.add_row(name, *_cells(Runs(experiment, size, mine)))
+    return table
+
+
+def _cells(runs: Runs) -> list[str]:
+    return [
+        runs.size or ("any" if runs.experiment.sizes else "one"),
+        ", ".join(runs.datasets),
+        str(len(runs.methods)),
+        str(len(runs.right)),
+        str(len(runs.records) - len(runs.right)),
+        gaps_in_words(find_gaps(runs, runs.right), runs.partitions),
+    ]
 
 
 class Board:
-    """Methods against data sets: how many partitions are done, and their mean F1 so far."""
+    """Methods against data sets: how many partitions are done, and their mean F1 so far.
 
-    def __init__(self, title: str, runs: Sequence[Planned], console: Console | None = None) -> None:
+    On a terminal the table is drawn anew after each run; elsewhere each run is a line.
+    """
+
+    def __init__(self, title: str, runs: Sequence[Trial], console: Console | None = None) -> None:
         self.title = title
         self.console = console or Console(stderr=True)
         self.names = list(dict.fromkeys(run.name for run in runs))
@@ -56,12 +78,12 @@ class Board:
         if self.live:
             self.live.__exit__(*error)
 
-    def begin(self, run: Planned) -> None:
+    def begin(self, run: Trial) -> None:
         self.now = f"{run.name} on {run.data}, partition {run.partition}"
         self.started = time.monotonic()
         self._draw()
 
-    def done(self, run: Planned, record: dict[str, Any]) -> None:
+    def done(self, run: Trial, record: dict[str, Any]) -> None:
         """Count a run that was made now, or was recorded before."""
         self.records[run.name, run.data].append(record)
         self.n_done += 1
