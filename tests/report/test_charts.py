@@ -3,31 +3,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2osc.report.charts import CutLine, Scale, band, line, steps
+from s2osc.report.charts import AxisScale, CutLine, band, line, steps
 
 finite = st.floats(-1e6, 1e6)
 
 
 def test_ticks_are_few_round_and_on_the_axis():
     for low, high in [(0, 1), (-3, 40), (1.001, 1.002), (0, 1e7)]:
-        ticks = Scale(low, high).ticks()
+        ticks = AxisScale(low, high).ticks()
         assert 3 <= len(ticks) <= 8
         assert low <= ticks[0] < ticks[-1] <= high
     for low, high in [(1, 30), (1e-9, 1e9), (0.5, 800)]:
-        ticks = Scale(low, high, is_log=True).ticks()
+        ticks = AxisScale(low, high, is_log=True).ticks()
         assert 3 <= len(ticks) <= 10
         assert low <= ticks[0] < ticks[-1] <= high
 
 
 @given(finite, finite.filter(bool), finite)
 def test_every_value_is_placed_within_the_box(low, width, value):
-    scale = Scale(low, low + max(abs(width), 1e-3))
+    scale = AxisScale(low, low + max(abs(width), 1e-3))
     assert 0 <= scale.place(value) <= 100
     assert (scale.place(scale.low), scale.place(scale.high)) == (0, 100)
 
 
 def test_equal_factors_are_equal_steps_of_a_log_scale():
-    scale = Scale(0.001, 1, is_log=True)
+    scale = AxisScale(0.001, 1, is_log=True)
     places = [scale.place(rate) for rate in (0.001, 0.01, 0.1, 1)]
     assert np.diff(places) == pytest.approx(np.full(3, 100 / 3), abs=0.01)
     assert scale.place(0) == 0

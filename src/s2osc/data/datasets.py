@@ -102,38 +102,35 @@ class DatasetStatus:
     where: str  # the file or folder it loads from, or the address it would come from
 
 
-CIFAR10_CLASSES = (
-    *("airplane", "automobile", "bird", "cat", "deer"),
-    *("dog", "frog", "horse", "ship", "truck"),
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+CIFAR10_CLASSES = _names("airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck")
+FASHION_CLASSES = _names(
+    "T-shirt/top, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle boot"
 )
-FASHION_CLASSES = (
-    *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
-    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
-)
-CIFAR100_CLASSES = (
-    *("apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle"),
-    *("bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle"),
-    *("caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch"),
-    *("crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox"),
-    *("girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion"),
-    *("lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain", "mouse", "mushroom"),
-    *("oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree"),
-    *("plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road"),
-    *("rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake"),
-    *("spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone"),
-    *("television", "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale"),
-    *("willow_tree", "wolf", "woman", "worm"),
-)
+CIFAR100_CLASSES = _names("""
+    apple, aquarium_fish, baby, bear, beaver, bed, bee, beetle, bicycle, bottle, bowl, boy,
+    bridge, bus, butterfly, camel, can, castle, caterpillar, cattle, chair, chimpanzee, clock,
+    cloud, cockroach, couch, crab, crocodile, cup, dinosaur, dolphin, elephant, flatfish, forest,
+    fox, girl, hamster, house, kangaroo, keyboard, lamp, lawn_mower, leopard, lion, lizard,
+    lobster, man, maple_tree, motorcycle, mountain, mouse, mushroom, oak_tree, orange, orchid,
+    otter, palm_tree, pear, pickup_truck, pine_tree, plain, plate, poppy, porcupine, possum,
+    rabbit, raccoon, ray, road, rocket, rose, sea, seal, shark, shrew, skunk, skyscraper, snail,
+    snake, spider, squirrel, streetcar, sunflower, sweet_pepper, table, tank, telephone,
+    television, tiger, tractor, train, trout, tulip, turtle, wardrobe, whale, willow_tree, wolf,
+    woman, worm
+""")
 
 CIFAR30_SEED = 30
 # Drawn once, ``default_rng(CIFAR30_SEED).choice(100, 30, replace=False)``, and written down here:
 # numpy may change what a seed draws, and CIFAR-30 must not change with it.
-CIFAR30_CLASSES = (
-    *("apple", "beetle", "bottle", "bus", "camel", "can", "cattle", "cloud", "crab", "crocodile"),
-    *("dinosaur", "elephant", "girl", "kangaroo", "man", "maple_tree", "mountain", "orange"),
-    *("otter", "plain", "poppy", "porcupine", "rabbit", "rose", "sea", "skunk", "telephone"),
-    *("train", "willow_tree", "woman"),
-)
+CIFAR30_CLASSES = _names("""
+    apple, beetle, bottle, bus, camel, can, cattle, cloud, crab, crocodile, dinosaur, elephant,
+    girl, kangaroo, man, maple_tree, mountain, orange, otter, plain, poppy, porcupine, rabbit,
+    rose, sea, skunk, telephone, train, willow_tree, woman
+""")
 
 
 def _parse_mnist(raw: Path) -> Parts:

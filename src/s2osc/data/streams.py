@@ -87,7 +87,7 @@ class LabelledSet(Protocol):
     def classes(self) -> tuple[str, ...]: ...
 
 
-class Window(NamedTuple):
+class LabelledWindow(NamedTuple):
     """Items that come together, and what they truly are."""
 
     inputs: np.ndarray  # (n, ...)
@@ -102,10 +102,10 @@ class Stream:
     """
 
     known: Labelled
-    windows: tuple[Window, ...]
+    windows: tuple[LabelledWindow, ...]
     emerges: np.ndarray  # (C,) the window in which each class emerges, from 1; 0: the beginning
     class_numbers: tuple[int, ...]  # (C,) in the data set
-    test: Window  # items of every class that no learner gets
+    test: LabelledWindow  # items of every class that no learner gets
 
     @property
     def n_classes(self) -> int:
@@ -138,7 +138,10 @@ def draw_stream(dataset: LabelledSet, protocol: StreamProtocol, seed: int) -> St
         test.append(rows[len(rows) - n_test :])
         rows = rows[: len(rows) - n_test]
         n_training, rate = rates(
-            *(len(rows), int(emerges[c]), len(arrivals), protocol),
+            n_items=len(rows),
+            emerges=int(emerges[c]),
+            n_windows=len(arrivals),
+            protocol=protocol,
             what=f"class {dataset.classes[number]} of {dataset.name}",
         )
         training.append(rows[:n_training])
@@ -148,8 +151,8 @@ def draw_stream(dataset: LabelledSet, protocol: StreamProtocol, seed: int) -> St
     label_of = np.full(len(dataset.classes), -1)
     label_of[numbers] = np.arange(len(numbers))
 
-    def gather(rows: np.ndarray) -> Window:
-        return Window(dataset.inputs[rows], label_of[dataset.labels[rows]])
+    def gather(rows: np.ndarray) -> LabelledWindow:
+        return LabelledWindow(dataset.inputs[rows], label_of[dataset.labels[rows]])
 
     return Stream(
         known=Labelled(*gather(np.concatenate(training))),

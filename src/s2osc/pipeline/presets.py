@@ -94,7 +94,7 @@ PRESETS = {"fast": FAST, "heads": HEADS, "large": LARGE, "plain": PLAIN, "paper"
 
 
 def _without_teacher(method: S2OSCMethod) -> StudentSettings:
-    # f turned into g cannot teach g.
+    # g starts as a copy of f, so f is no teacher.
     return replace(method.student, start="teacher", alpha=0.0)
 
 

@@ -1,8 +1,8 @@
 """g, the student: learns the known classes and the unknown one from D_in, D_out and U (Eq. 3, 4).
 
 Two variants share one loop. With ``unknown="one"`` g has the C known classes and C'. With
-``unknown="many"`` (the supplement's) g only tells known from unknown, and f sub-divides the known.
-f never sees an augmented item, so what it says about each item is computed once and looked up.
+``unknown="many"`` (the supplement's) g separates known from unknown, and f classifies the known.
+f gets no augmented items, so its logits are computed once.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class StudentSettings:
     labelled_batch: int = 64  # items of D_in and D_out in each step
     alpha: float = 0.3  # weight of the teacher's signal; 0 is FixMatch on C + 1 classes
     lambda_u: float = 0.2  # weight of L_u; 0 is the ablation S2OSC-U
-    tau: float = 0.85  # confidence from which a pseudo-label is kept
+    tau: float = 0.85  # confidence from which a pseudo-label is used
     temperature: float = 3.0  # T, on both sides of every KL
     gate_unknown: bool = False  # True: the gate of l_s1 as printed
     augment_labelled: bool = True  # False: g(x_l) as printed
@@ -56,10 +56,8 @@ class StudentSettings:
     hard_loss: Literal["cross-entropy", "triplet"] = "cross-entropy"  # "triplet" is S2OSC-LM
     start: Literal["scratch", "teacher"] = "scratch"  # "teacher" is S2OSC-FN
     vote: bool = False  # f and g name the known together; False: g alone, as in the paper
-    known_items: Literal["k", "all"] = (
-        "k"  # D_in: K of each class, or all, D_out a quarter of a batch
-    )
-    seed_weight: float = 0.0  # of what the seeds say about each item of U; 0 is the paper
+    known_items: Literal["k", "all"] = "k"  # of each class in D_in; "all": D_out is 1/4 of a batch
+    seed_weight: float = 0.0  # of the loss on P(unknown) by the seeds, on U; 0 is the paper
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -87,7 +85,7 @@ class Lesson(NamedTuple):
 
 
 class StudentBatch(NamedTuple):
-    """The items of one step, with what f says of them."""
+    """The items of one step, with the logits of f."""
 
     labelled: Tensor
     labels: Tensor
@@ -122,7 +120,7 @@ class Student:
         return np.concatenate([(1 - p[:, -1:]) * named, p[:, -1:]], axis=1)
 
     def log_odds(self, logits: np.ndarray) -> np.ndarray:
-        """log P(unknown) / P(known), which sets apart what probabilities round to 0 and 1."""
+        """log P(unknown) / P(known), which does not saturate as probabilities do."""
         return logits[:, -1] - logsumexp(logits[:, :-1], axis=1)
 
     def says_unknown(self, logits: np.ndarray) -> np.ndarray:
@@ -136,10 +134,10 @@ VOTE_WEIGHTS = (1.0, 0.5, 0.0)
 def weigh_vote(
     student: Student, logits: np.ndarray, teacher_logits: np.ndarray, labels: np.ndarray
 ) -> Student:
-    """g with the vote weight that names most seeds rightly; of equal ones the largest.
+    """g with the vote weight that classifies most seeds correctly; of equal ones the largest.
 
-    g learns the known classes beside much else, and where they are hard to tell it may do worse
-    than f. ``labels`` are those of the items the logits are of.
+    g also learns the unknown class, and on hard known classes it may be worse than f. ``labels``
+    are those of the items.
     """
     weighted = [replace(student, vote_weight=vote_weight) for vote_weight in VOTE_WEIGHTS]
     right = [
@@ -161,7 +159,7 @@ def prepare_lesson(
     seed: int,
     pool_unknown: np.ndarray | None = None,
 ) -> Lesson:
-    """Draw D_in, label D_out as C', and look up what f says about all of it."""
+    """Draw D_in, label D_out as C', and add the logits of f."""
     is_binary = settings.unknown == "many"
     if settings.known_items == "all":
         rows = np.arange(len(known))
@@ -242,7 +240,7 @@ def steps(
 
 
 def believe(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
-    """Pseudo-labels from g as it answers now, on the items as they are."""
+    """Pseudo-labels from the current g on the plain items."""
     network.eval()
     with torch.no_grad():
         believed = losses.pseudo_labels(network(items), tau)
@@ -253,7 +251,7 @@ def believe(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
 def student_loss(
     network: Network, step: StudentBatch, settings: StudentSettings, views: Views
 ) -> Tensor:
-    """L = L_s + lambda_u L_u on one step, and what the seeds say, where they are asked."""
+    """L = L_s + lambda_u L_u on one step, plus the loss on P(unknown) by the seeds."""
     plain = (views.weak if settings.augment_labelled else views.plain)(step.labelled)
     # The supplement prints H of g(x) but KL of g(Phi(x)); Eq. 3 prints g(x) in both.
     two_views = settings.unknown == "many" and not settings.augment_labelled

@@ -1,4 +1,4 @@
-"""f, the teacher: a plain classifier of the known classes (Eq. 1), and what it sees in an item."""
+"""f, the teacher: a plain classifier of the known classes (Eq. 1), and its outputs."""
 
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class TeacherSettings:
 
 
 class TeacherOutputs(NamedTuple):
-    """What f sees in n items, from one forward pass."""
+    """Outputs of f for n items, from one forward pass."""
 
     logits: np.ndarray  # (n, C) float32
     entropy: np.ndarray  # (n,) u of Eq. 2

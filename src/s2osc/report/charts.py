@@ -34,12 +34,12 @@ class CutLine:
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """Values of an axis, placed from 0 to 100; those beyond its ends stand at its ends.
 
-    >>> Scale(0.0, 4.0).place(1.0), Scale(1.0, 100.0, is_log=True).place(10.0)
+    >>> AxisScale(0.0, 4.0).place(1.0), AxisScale(1.0, 100.0, is_log=True).place(10.0)
     (25.0, 50.0)
-    >>> Scale(0.0, 4.0).place(9.0)
+    >>> AxisScale(0.0, 4.0).place(9.0)
     100.0
     """
 

@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from s2osc.pipeline.audit.record import Audit, OperatingPoint, PurityAudit
-from s2osc.report.charts import CutLine, Mark, Scale, band, line
+from s2osc.report.charts import AxisScale, CutLine, Mark, band, line
 from s2osc.report.words import IntervalText, short_number
 from s2osc.text import rounded_percent as percent
 from s2osc.types import Answer
@@ -13,7 +13,7 @@ from s2osc.types import Answer
 LEAST_FALSE_ALARM = 0.001  # a logarithmic axis must start somewhere
 APART = 3.5  # of 100: nearer points are too close for a finger
 TICKS_APART = 11.0
-UP = Scale(0.0, 1.0)
+UP = AxisScale(0.0, 1.0)
 ROUND_RATES = (0.001, 0.01, 0.1, 1.0, 0.005, 0.05, 0.5, 0.002, 0.02, 0.2)  # the roundest first
 
 
@@ -97,22 +97,22 @@ def decide_command(folder: str, false_alarm: float) -> str:
     return f"s2osc decide --out {out} --false-alarm {rate:g} --aim recall"
 
 
-def false_alarm_scale(rates: list[float]) -> Scale:
+def false_alarm_scale(rates: list[float]) -> AxisScale:
     """A logarithmic axis over all rates: the step from 1 to 2 % matters as that from 10 to 20 %.
 
     >>> false_alarm_scale([0.0, 0.01, 0.2]), false_alarm_scale([0.0])
-    (Scale(low=0.001, high=0.2, is_log=True), Scale(low=0.001, high=0.01, is_log=True))
+    (AxisScale(low=0.001, high=0.2, is_log=True), AxisScale(low=0.001, high=0.01, is_log=True))
     """
     low = max(LEAST_FALSE_ALARM, min(rates))
-    return Scale(low, max(*rates, 10 * LEAST_FALSE_ALARM, 2 * low), is_log=True)
+    return AxisScale(low, max(*rates, 10 * LEAST_FALSE_ALARM, 2 * low), is_log=True)
 
 
-def rate_ticks(across: Scale) -> list[Mark]:
+def rate_ticks(across: AxisScale) -> list[Mark]:
     """Round rates along the axis, none so near to another that their texts would touch.
 
-    >>> [tick.text for tick in rate_ticks(Scale(0.01, 0.2, is_log=True))]
+    >>> [tick.text for tick in rate_ticks(AxisScale(0.01, 0.2, is_log=True))]
     ['1%', '2%', '5%', '10%', '20%']
-    >>> [tick.text for tick in rate_ticks(Scale(0.001, 0.5, is_log=True))]
+    >>> [tick.text for tick in rate_ticks(AxisScale(0.001, 0.5, is_log=True))]
     ['0.1%', '0.5%', '1%', '5%', '10%', '50%']
     """
     ticks: list[Mark] = []
@@ -141,7 +141,7 @@ def thin_out(points: list[Point]) -> list[Point]:
 
 
 def _point(
-    point: OperatingPoint, across: Scale, n_pool: int, false_alarms: str, command: str
+    point: OperatingPoint, across: AxisScale, n_pool: int, false_alarms: str, command: str
 ) -> Point:
     recall = point.recall.estimate
     name = f"{percent(point.false_alarm)} false alarms, {percent(recall)} recall"
@@ -177,9 +177,9 @@ class PurityChart:
 def purity_chart(purity: PurityAudit) -> PurityChart:
     """The chart of the purity that the seeds estimate."""
     points = purity.curve
-    across = Scale(0.0, float(max(1, purity.k, *(point.k for point in points))))
+    across = AxisScale(0.0, float(max(1, purity.k, *(point.k for point in points))))
     # Near 1 lie the differences that matter.
-    up = Scale(0.5 if min(point.low for point in points) >= 0.5 else 0.0, 1.0)
+    up = AxisScale(0.5 if min(point.low for point in points) >= 0.5 else 0.0, 1.0)
     places = [across.place(point.k) for point in points]
     heights = [up.place(point.purity) for point in points]
     return PurityChart(

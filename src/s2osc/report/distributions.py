@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.report.charts import CutLine, Mark, Scale, steps
+from s2osc.report.charts import AxisScale, CutLine, Mark, steps
 from s2osc.text import rounded_percent as percent
 from s2osc.types import UNKNOWN, UNSURE, Answer
 
@@ -59,7 +59,7 @@ def distribution(answer: Answer) -> Distribution | None:
     if n_left_out := int((~is_finite).sum()):
         notes.append(f"{n_left_out:,} items without a finite w are left out.")
     labels, filtered = answer.labels[is_finite], answer.filtered[is_finite]
-    scale = Scale(float(edges[0]), float(edges[-1]), is_log)
+    scale = AxisScale(float(edges[0]), float(edges[-1]), is_log)
     return Distribution(
         known=_panel(w[labels >= 0], edges),
         unsure=_panel(w[labels == UNSURE], edges) if answer.is_unsure.any() else None,
@@ -104,7 +104,7 @@ def _panel(w: np.ndarray, edges: np.ndarray) -> Panel:
     return Panel(len(w), highest, bars)
 
 
-def _mark(value: float, scale: Scale) -> Mark:
+def _mark(value: float, scale: AxisScale) -> Mark:
     return Mark(f"{value:.4g}", scale.place(value))
 
 
@@ -127,7 +127,7 @@ class ScoreChart:
 class ScoreAxis:
     """An axis of scores, stretched towards 0 and 1 where they are crowded there."""
 
-    scale: Scale
+    scale: AxisScale
     is_stretched: bool
 
     def place(self, score: float) -> float:
@@ -169,7 +169,7 @@ def choose_score_axis(scores: np.ndarray, cuts: list[float]) -> ScoreAxis:
     """An axis that a few far scores do not flatten, on which every cut is seen.
 
     >>> choose_score_axis(np.array([0.0] * 500 + [2.0] * 500 + [1000.0]), [3.0]).scale
-    Scale(low=0.0, high=3.0, is_log=False)
+    AxisScale(low=0.0, high=3.0, is_log=False)
     """
     is_stretched = is_crowded(scores)
     values = log_odds(scores) if is_stretched else scores
@@ -177,7 +177,7 @@ def choose_score_axis(scores: np.ndarray, cuts: list[float]) -> ScoreAxis:
     ends = np.percentile(values, [END_PERCENTILE, 100 - END_PERCENTILE])
     low, high = (float(end) for end in (min([*ends, *shown]), max([*ends, *shown])))
     margin = 0.5 if low == high else 0.0
-    return ScoreAxis(Scale(low - margin, high + margin), is_stretched)
+    return ScoreAxis(AxisScale(low - margin, high + margin), is_stretched)
 
 
 def is_crowded(scores: np.ndarray) -> bool:

@@ -19,7 +19,7 @@ from s2osc.bench.tasks.stream import (
     stream_through_backbone,
 )
 from s2osc.data.datasets import Dataset
-from s2osc.data.streams import Stream, StreamProtocol, Window, draw_stream
+from s2osc.data.streams import LabelledWindow, Stream, StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import evaluate, evaluate_classes
 from s2osc.nets.augmentation.augment import AugmentSettings
@@ -76,9 +76,9 @@ def make_stream(arrivals=(1, 2), n: int = 20) -> Stream:
     inputs, labels = make_blobs(n * (n_windows + 2), n_classes, distance=20.0)
     emerges = np.array([0, 0, *arrivals])
 
-    def part(place: int, classes) -> Window:
+    def part(place: int, classes) -> LabelledWindow:
         rows = [np.flatnonzero(labels == c)[place * n : (place + 1) * n] for c in classes]
-        return Window(inputs[np.concatenate(rows)], labels[np.concatenate(rows)])
+        return LabelledWindow(inputs[np.concatenate(rows)], labels[np.concatenate(rows)])
 
     there = [np.flatnonzero(emerges <= t) for t in range(n_windows + 1)]
     return Stream(

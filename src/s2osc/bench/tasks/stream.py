@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from s2osc.data.datasets import Dataset
-from s2osc.data.streams import LabelledSet, Stream, Window
+from s2osc.data.streams import LabelledSet, LabelledWindow, Stream
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import (
     chaudhry_forgetting,
@@ -283,10 +283,10 @@ def stream_through_backbone(stream: Stream, name: str, *, flip: bool) -> Stream:
         stream,
         known=Labelled(known, stream.known.labels),
         windows=tuple(
-            Window(inputs, window.truth)
+            LabelledWindow(inputs, window.truth)
             for inputs, window in zip(windows, stream.windows, strict=True)
         ),
-        test=Window(test, stream.test.truth),
+        test=LabelledWindow(test, stream.test.truth),
     )
 
 

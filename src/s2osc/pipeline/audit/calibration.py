@@ -1,9 +1,8 @@
 """Seeds: labelled known items held back from f's training and dropped, unlabelled, into the pool.
 
-They go through every step exactly as the pool's items do, so that what happens to them measures
-what happens to the pool's known items. The one assumption is that the known items of the pool are
-exchangeable with the seeds; ``neighbours.class_weights`` handles classes that are rarer or more
-frequent in the pool than among the labelled items.
+They go through every step as the pool's items do, so their error rates estimate those of the
+pool's known items. The one assumption is that both are exchangeable; ``neighbours.class_weights``
+corrects for classes that are rarer or more frequent in the pool than among the labelled items.
 """
 
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from s2osc.settings import require_least, require_range
 
 ENOUGH = 60
-"""Seeds a small labelled set gives at least, if a third of each class is as many."""
+"""The least number of seeds, as far as a third of each class allows it."""
 
 
 @dataclass(frozen=True)

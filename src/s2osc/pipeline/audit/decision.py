@@ -131,7 +131,7 @@ def threshold_for_new(
 
 
 def estimated_f_out_at(evidence: Evidence, settings: DecisionSettings) -> float:
-    """How good the best allowed threshold on these scores is, by the seeds' own word."""
+    """The estimated F_out of the best allowed threshold on these scores."""
     share = share_of_unknown(evidence).estimate
     threshold = choose_threshold(evidence, share, settings)
     # Thresholds fall: the last one that is not below.
@@ -152,7 +152,7 @@ def _above(evidence: Evidence, threshold: float) -> tuple[float, float]:
 
 
 def best_evidence(candidates: Sequence[Evidence], settings: DecisionSettings) -> Evidence:
-    """Of several scores the one whose best allowed threshold the seeds find best."""
+    """Of several scores the one with the best estimated F_out."""
     return max(candidates, key=lambda evidence: estimated_f_out_at(evidence, settings))
 
 
@@ -160,7 +160,7 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
     """Call items unknown, and say how often that is wrong.
 
     By the rule of the paper the threshold is 0 on the margin of C' over the known classes, and the
-    seeds only watch.
+    seeds only measure.
     """
     share = share_of_unknown(evidence)
     nothing = settings.rule == "seeds" and evidence.p_value > settings.level
@@ -193,9 +193,9 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
 def _sure_known_below(
     evidence: Evidence, share: float, threshold: float, settings: DecisionSettings
 ) -> float | None:
-    """Below it lie so few of the unknown items that the rest may be called surely known.
+    """The threshold below which so few unknown items lie that the answer "known" is sure.
 
-    ``share`` is the largest the unknown share may be: caution leaves more items open.
+    ``share`` is the upper end of the unknown share, which leaves more items open.
     """
     if not settings.unsure or not np.isfinite(threshold) or share == 0:
         return None
@@ -214,10 +214,10 @@ def _audit(
     *,
     seed: int,
 ) -> Audit:
-    """Every figure from the seeds alone. Classes are called by their numbers."""
+    """Every figure, from the seeds alone. The names of classes are their numbers."""
     n_known = round(len(evidence.score) * (1 - share.estimate))
     weights = evidence.seed_weight
-    # By thresholds chosen without each seed, and by the one that is used: the wider of the two.
+    # With thresholds chosen without each seed, and with the one used: the wider interval.
     alarms = [
         _alarms(evidence, threshold, settings, seed=seed),
         evidence.seed_score > threshold,
@@ -273,8 +273,7 @@ def _widest(intervals: Sequence[Estimate | None]) -> Estimate | None:
     found = [interval for interval in intervals if interval is not None]
     if not found:
         return None
-    # The rate of a handful of pool items has few possible values, and that of the seeds may lie
-    # between them.
+    # The rate of a few pool items has few possible values; that of the seeds may lie between them.
     value = found[0].estimate
     low, high = min(i.low for i in found), max(i.high for i in found)
     return Estimate(value, min(value, low), max(value, high))
@@ -285,8 +284,7 @@ def _alarms(
 ) -> np.ndarray:
     """(m,) whether each seed is called unknown by a threshold that was chosen without it.
 
-    The threshold that looks best is one at which the seeds happen to do well, so the seeds it was
-    chosen by are no fair judges of it.
+    A threshold is optimistic for the seeds it was chosen by.
     """
     if settings.rule == "argmax" or not np.isfinite(threshold):
         return evidence.seed_score > threshold
@@ -311,8 +309,8 @@ def _recall(
     low, high = np.quantile(
         [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
     )
-    # Unknown items that no threshold tells from known ones are in no estimate of their number;
-    # the upper end of the share counts them as missed. There may be fewer of them, too.
+    # Unknown items that resemble known ones are missing in the estimated share; its upper end
+    # counts them as missed. There may be fewer of them, too.
     low = min(float(low), value * likely / share.high)
     of_fewest = _found(evidence, threshold, share.estimate) / share.estimate
     return Estimate(value, low, max(value, float(high), of_fewest))
@@ -350,7 +348,7 @@ def _operating_curve(
             continue
         threshold = statistics.conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
         found = _found(evidence, threshold, likely) / likely
-        if points:  # a lower threshold finds no less, whatever the noise says
+        if points:  # a lower threshold cannot find less
             found = max(found, points[-1].recall.estimate)
         low, high = np.quantile(
             [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]

@@ -19,11 +19,11 @@ from scipy.stats import beta, hypergeom
 
 CONFIDENCE = 0.95
 SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
-"""Shares of the ranking, from the top, that the test looks at: a rare class is at the very top, and
-a few seeds at the bottom tell only by how far down they all are."""
+"""Shares of the ranking, from the top, that are tested: a rare class is at the very top, and a few
+seeds are evidence only by how low they all rank."""
 FEWEST_SCANNED = 5
 FEWEST_BELOW = 0.3
-"""The unknown share is read off where at least this share of the seeds lies below."""
+"""The unknown share is estimated at thresholds with at least this share of the seeds below."""
 
 
 class Estimate(NamedTuple):
@@ -78,8 +78,8 @@ def conformal_threshold(seeds: np.ndarray, weights: np.ndarray, false_alarm: flo
     """The lowest threshold above which a known item falls with at most this probability.
 
     With n seeds of equal weight: the m-th largest of them, m = floor(false_alarm (n + 1)), which a
-    further exchangeable item exceeds with probability m / (n + 1) at most. With m = 0 the seeds
-    are too few to promise so little; the largest seed is what comes nearest.
+    further exchangeable item exceeds with probability m / (n + 1) at most. With m = 0 there are
+    too few seeds for this rate, and the largest seed comes nearest.
 
     >>> conformal_threshold(np.arange(19.0), np.ones(19), 0.05)
     18.0
@@ -95,19 +95,18 @@ def conformal_threshold(seeds: np.ndarray, weights: np.ndarray, false_alarm: flo
 
 
 def smallest_promise(weights: np.ndarray) -> float:
-    """The smallest false-alarm rate so many seeds can promise: 1 / (n + 1) for equal weights."""
+    """The smallest false-alarm rate these seeds can guarantee: 1 / (n + 1) for equal weights."""
     return float(weights.max() / (weights.sum() + weights.max()))
 
 
 def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     """A rate among the ``n_pool`` known items of the pool, from ``hits`` among ``n`` seeds.
 
-    None where there is nothing to estimate it from, or nothing it could be about.
+    None without seeds or without known items in the pool.
 
-    Seeds and known items of the pool are one exchangeable set, of which the seeds are a random
-    part: all numbers of hits in the pool are kept with which so few, or so many, among the seeds
-    are not too rare (hypergeometric; each side 2.5 %). For a large pool this is the interval of
-    Clopper and Pearson.
+    Seeds and known items of the pool are exchangeable, so the seeds are a random part of both. The
+    interval holds every number of hits in the pool that the hits among the seeds do not reject
+    (hypergeometric; 2.5 % on each side). For a large pool it is that of Clopper and Pearson.
 
     >>> [round(x, 3) for x in exact_interval(5, 100, 10**6)]
     [0.05, 0.016, 0.113]
@@ -129,7 +128,7 @@ def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
 
 
 def _first(holds: Callable[[int], bool], end: int) -> int:
-    """The smallest number of 0 .. end at which a condition holds that then holds for good."""
+    """The smallest number in 0 .. end at which a monotone condition holds."""
     low, high = 0, end
     while low < high:
         middle = (low + high) // 2
@@ -146,7 +145,7 @@ def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Est
         return exact_interval(int(hits.sum()), len(hits), n_pool)
     rate = float(weights @ hits / weights.sum())
     n = effective_number(weights)
-    # What the pool itself varies by, beside what the seeds do.
+    # The pool varies too, not only the seeds.
     n = n * n_pool / (n + n_pool)
     side = (1 - CONFIDENCE) / 2
     low = float(beta.ppf(side, rate * n, n - rate * n + 1)) if rate > 0 else 0.0
@@ -157,9 +156,9 @@ def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Est
 def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     """The p-value of "nothing in the pool is unknown", from seeds missing at the top of a ranking.
 
-    Were all known, the seeds would be a random part of the whole: their number among the top n is
-    hypergeometric. Several n are looked at, and the p-value is how often the rarest of them would
-    be as rare as here.
+    If all items were known, the seeds would be a random part of the whole, and their number among
+    the top n hypergeometric. Several n are tested; the p-value is the probability that the smallest
+    of their p-values is as small as here.
 
     >>> anything_unknown(np.arange(100.0), np.arange(0.5, 50)) < 1e-6
     True
@@ -167,16 +166,16 @@ def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     whole, found = len(pool) + len(seeds), np.cumsum(_seeds_in_order(pool, seeds))
     sizes = sorted({ceil(share * whole) for share in SCANNED})
     sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [whole // 2 or 1]
-    p = [float(hypergeom.cdf(found[size - 1], whole, len(seeds), size)) for size in sizes]
-    return chance_of_a_rare_top(min(p), whole, len(seeds), sizes)
+    p = hypergeom.cdf(found[np.array(sizes) - 1], whole, len(seeds), sizes)
+    return chance_of_a_rare_top(float(p.min()), whole, len(seeds), sizes)
 
 
 def chance_of_a_rare_top(p: float, whole: int, n_seeds: int, sizes: Sequence[int]) -> float:
-    """How often some of these tops holds so few seeds that their number has a p-value up to ``p``.
+    """The probability that the number of seeds in any of these tops has a p-value up to ``p``.
 
-    Tops lie within each other, so this is far less than ``p`` times their number. The number of
-    seeds goes from top to top by hypergeometric steps; what is left of its chances after those of
-    rare numbers were taken away at every top is the chance of none.
+    The tops are nested, so this is far less than ``p`` times their number. From top to top the
+    number of seeds grows by hypergeometric steps. Rare numbers are removed at every top; what
+    remains is the probability that no top is rare.
 
     >>> six_of_twenty = hypergeom.cdf(6, 100, 20, 50)
     >>> chance = chance_of_a_rare_top(six_of_twenty, 100, 20, [50, 60])
@@ -189,7 +188,7 @@ def chance_of_a_rare_top(p: float, whole: int, n_seeds: int, sizes: Sequence[int
         step, rest = size - before, whole - before
         so_far = np.flatnonzero(chances > 1e-18)[:, None]
         least, most = step * (n_seeds - so_far[[-1, 0], 0]) / rest  # expected
-        spread = 12 * np.sqrt(most) + 12  # beyond it nothing is left to count
+        spread = 12 * np.sqrt(most) + 12  # beyond it the probability vanishes
         more = np.arange(max(0, int(least - spread)), min(step, n_seeds, int(most + spread)) + 1)
         steps = np.exp(_log_hypergeometric(logs, more, rest, n_seeds - so_far, step))
         places = so_far + more
@@ -208,7 +207,7 @@ def chance_of_a_rare_top(p: float, whole: int, n_seeds: int, sizes: Sequence[int
 def _log_hypergeometric(
     logs: np.ndarray, found: np.ndarray, whole: int, seeds: np.ndarray, drawn: int
 ) -> np.ndarray:
-    """The log of the chance of ``found`` seeds among the drawn; -inf where it cannot be."""
+    """The log probability of ``found`` seeds among the drawn; -inf where it is impossible."""
     possible = (found <= seeds) & (drawn - found <= whole - seeds) & (seeds >= 0)
     found, seeds = np.broadcast_arrays(np.where(possible, found, 0), np.maximum(seeds, 0))
     others = np.where(possible, drawn - found, 0)
@@ -224,13 +223,13 @@ def _log_hypergeometric(
 def anything_unknown_by_class(
     pool: np.ndarray, seeds: np.ndarray, pool_named: np.ndarray, seed_named: np.ndarray
 ) -> float:
-    """The same where classes are mixed otherwise in the pool than among the seeds.
+    """The same where the class shares differ between pool and seeds.
 
-    Among the items that f gives one name, the mixture of classes does not matter, and the seeds
-    are a random part. Looked at are the top of each name by itself, for an unknown class that hides
-    behind one name, and the tops of all names together, for one that is spread over them; the
-    smaller of the two p-values is doubled. Names share the level by the number of their items: a
-    class that hides makes its name a frequent one.
+    Among the items with one predicted class the class shares do not matter, and the seeds are a
+    random part. Tested are the top of each predicted class alone, for an unknown class predicted as
+    one known class, and the tops of all together, for one that is spread over them; the smaller of
+    the two p-values is doubled. Predicted classes share the level by their numbers of items, since
+    an unknown class makes the class it is mistaken for a frequent one.
     """
     names = [c for c in np.unique(pool_named) if (seed_named == c).any()]
     if not names:
@@ -242,7 +241,7 @@ def anything_unknown_by_class(
 
 
 def _in_all_tops(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """The p-value of so few seeds in the tops of all parts: a sum of hypergeometric numbers."""
+    """The p-value of the number of seeds in all tops, a sum of hypergeometric numbers."""
     p = []
     for share in SCANNED:
         n_found, chances = 0, np.ones(1)
@@ -259,7 +258,7 @@ def _in_all_tops(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
 def _seeds_in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     """Whether each item is a seed, highest score first.
 
-    Equal scores are in random order: neither pool nor seeds may come first among them.
+    Equal scores are in random order, so that neither pool nor seeds come first.
     """
     scores = np.concatenate([pool, seeds])
     order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
@@ -275,10 +274,10 @@ class Bound(NamedTuple):
 
 
 def bound_on_known(curve: Tails, n_pool: int, n_seeds: float) -> Bound:
-    """How much of the pool can be known at most: 1 - pi <= (1 - pool above) / (1 - seeds above).
+    """An upper bound of the known share: 1 - pi <= (1 - pool above) / (1 - seeds above).
 
-    The pool is what it is; what varies is how many of its known items lie above a threshold when
-    so many of the seeds do. The bound is tightest where no unknown item lies below.
+    The pool is given; its number of known items above a threshold varies, given that of the seeds.
+    The bound is tightest where no unknown item lies below.
     """
     enough = 1 - curve.seeds >= FEWEST_BELOW
     pool, seeds = curve.pool[enough], curve.seeds[enough]
@@ -293,9 +292,9 @@ def bound_on_known(curve: Tails, n_pool: int, n_seeds: float) -> Bound:
 def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
     """pi, the share of the pool that is unknown, estimated low.
 
-    The smallest of many noisy ratios is too small, so two deviations are added for the estimate,
-    and more for the low end. High: as many taken off at the tightest place; it is an upper end
-    only if some threshold has known items alone below it, which no one can know.
+    The smallest of many noisy ratios is biased downwards, so two deviations are added for the
+    estimate and four for the low end. The high end, four deviations less at the tightest place, is
+    valid only if some threshold has known items alone below it, which cannot be checked.
     """
     ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds)
     value = max(0.0, 1 - float(ratio[tightest] * np.exp(2 * error[tightest])))
@@ -306,9 +305,9 @@ def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
 
 
 def likely_share(curve: Tails, n_pool: int, n_seeds: float) -> float:
-    """pi with half a deviation added: the smallest of many ratios is a little too small.
+    """pi with half a deviation added, since the smallest of many ratios is biased downwards.
 
-    What a share of the unknown is divided by: a recall over a low estimate would be too good.
+    The denominator of a recall, which a low estimate would make too good.
     """
     ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds)
     return max(0.0, 1 - float(ratio[tightest] * np.exp(error[tightest] / 2)))
@@ -322,9 +321,9 @@ def true_unknowns(curve: Tails, share: float) -> np.ndarray:
 def estimated_f_out(curve: Tails, share: float, n_seeds: float) -> np.ndarray:
     """2 TP / (called unknown + unknown) at each threshold, without a label of the pool.
 
-    One seed more than there are counts as above each threshold, since a threshold that stands just
-    clear of a seed is no accident. Where more unknown items lie above than the share allows, the
-    share was too small: it is a low estimate, and the evidence at that place prevails.
+    One seed is added above each threshold, since the best threshold tends to lie just above a seed.
+    Where more unknown items lie above than the share allows, they replace the share, which is a low
+    estimate.
     """
     alarms = (curve.seeds * n_seeds + 1) / (n_seeds + 1)
     found = np.maximum(curve.pool - alarms * (1 - share), 0.0)
@@ -341,8 +340,8 @@ class Purity(NamedTuple):
 def purity_of_top(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray, share: float) -> Purity:
     """The estimated purity of the n most distinct items, for every n.
 
-    Seeds among them, each standing for (1 - pi) N / n_seeds known items of the pool; the lower
-    bound counts two deviations more, and one seed more in any case.
+    Each seed among them stands for (1 - pi) N / n_seeds known items of the pool; the lower bound
+    adds two deviations and one seed.
     """
     scores = np.concatenate([pool, seeds])
     is_seed = np.arange(len(scores)) >= len(pool)

@@ -1,7 +1,7 @@
 """Pick the pool items that are clearly unknown, before any student is trained (Eq. 2).
 
-The paper ranks them by w. With seeds in the pool there are more signs: how few known neighbours an
-item has, in several spaces; and the seeds tell how pure the top of a ranking is, hence K.
+The paper ranks them by w. Seeds in the pool add signs, the lack of known neighbours in several
+spaces, and an estimate of how pure the top of the ranking is, which determines K.
 """
 
 import warnings
@@ -40,9 +40,7 @@ class FilterSettings:
     k: int | None = None  # K: items in D_out, of each class in D_in; None: what is pure, or fits
     purity: float = 0.7  # of D_out, at least, where seeds choose K
     distance_weight: float = 1.0  # lambda; 0 ranks by entropy alone
-    scale: Literal["paper", "standardised"] = (
-        "paper"  # u and d as they are, or over their deviation
-    )
+    scale: Literal["paper", "standardised"] = "paper"  # u and d raw, or over their deviation
 
     def __post_init__(self) -> None:
         require_least("K", self.k, 1)
@@ -60,7 +58,7 @@ class Units(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """How distinct every item of pool and seeds is, and what that was concluded from."""
+    """How distinct every item of pool and seeds is, and the signs behind it."""
 
     score: np.ndarray  # (n,)
     signs: np.ndarray  # (n, m) each rises with the belief that an item is unknown
@@ -112,7 +110,7 @@ def rank_by_signs(
     *,
     seed: int,
 ) -> Ranking:
-    """Order pool and seeds by every sign there is, weighed by what tells seeds from the pool.
+    """Rank pool and seeds by all signs, combined so as to separate seeds from pool.
 
     ``together`` holds the pool, then the seeds; ``weights`` is w. The signs: w, the entropy of f,
     and the lack of known neighbours, near and farther, in f's embedding and in the input spaces.

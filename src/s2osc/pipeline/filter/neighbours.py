@@ -1,12 +1,11 @@
-"""Where nobody known lives: how few known items there are among the neighbours of an item.
+"""How few known items there are among the neighbours of an item.
 
-An unknown class is a region that holds items of the pool but no known ones. Each item's nearest
-neighbours are counted in spaces the teacher did not shape to its classes alone:
+An unknown class is a region with items of the pool but no known ones. Known neighbours are counted
 
-- the embedding of f, where only seeds can stand for the known, since f has learnt the others;
-- the inputs themselves (pixels; vectors at unit length), where every labelled item can;
-- for images, histograms of gradient directions, coarse and fine, which see shape rather than
-  brightness.
+- in the embedding of f, among the seeds only, since f was trained on the other known items;
+- in the inputs themselves (pixels; vectors at unit length), among all labelled items;
+- for images, in histograms of gradient directions, coarse and fine, which depend on shape more than
+  on brightness.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from s2osc.seeding import derive, rng
 N_COMPONENTS = {"embedding": 30, "pixels": 40, "gradients": 60, "unit vectors": 128}
 MOST_NEIGHBOURS, FEW_NEIGHBOURS = 100, 30
 MOST_REFERENCES = 20_000
-"""Neighbours are looked for among so many items at most: the cost grows with the pool alone."""
+"""Neighbours are searched among at most so many items, to bound the cost."""
 FIT_ON = 10_000
 CELLS, DIRECTIONS = (4, 7), 8
 CHUNK = 4_096
@@ -54,7 +53,7 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
     """The leading components, fitted on a sample; float32, for quick distances."""
     sample = points[rng(seed, "components").permutation(len(points))[:FIT_ON]]
     n = min(n, sample.shape[1], max(1, len(sample) - 1))
-    # Flat pictures have no gradients: where nothing varies, no axis is a leading one.
+    # Flat images have no gradients: nothing varies, and there are no leading components.
     if n == points.shape[1] or not np.ptp(sample, axis=0).any():
         return points[:, :n].astype(np.float32)
     state = derive(seed, "components") % 2**31
@@ -67,7 +66,7 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
 def gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
     """(n, cells x cells x 8): how strong gradients of each direction are in each part of an image.
 
-    Square roots of shares, so that no single edge decides the distance between two images.
+    Square roots of shares, so that no single edge dominates the distance.
     """
     parts = chunks(max(len(images), 1), CHUNK)
     return np.concatenate([_gradient_histograms(images[rows], n_cells) for rows in parts])
@@ -120,17 +119,17 @@ def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) 
         rows = np.arange(n_scored)[part]
         near = sample[search.kneighbors(points[rows], return_distance=False)]
         drop = near == rows[:, None]
-        # Who is not in the sample, or has k twins before it, drops the farthest.
+        # An item not in the sample, or after k identical ones, drops the farthest neighbour.
         drop[~drop.any(axis=1), -1] = True
         found[rows] = near[~drop].reshape(len(rows), k)
     return Neighbours(found)
 
 
 def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) -> np.ndarray:
-    """1 - (known among the k nearest) / (known expected): 1 where nobody known lives.
+    """1 - (known among the k nearest) / (known expected): 1 where there is no known item.
 
-    ``weight_of_item`` is 0 for the pool. Whether an item is a seed itself does not enter, or a
-    seed could be told from an item of the pool by its score.
+    ``weight_of_item`` is 0 for the pool. It does not matter whether the item itself is a seed:
+    seeds and known items of the pool must stay exchangeable.
 
     >>> near = Neighbours(np.array([[1, 2], [0, 2], [0, 1]]))
     >>> lack_of_known(near, np.array([0.0, 0.0, 1.0]), 2).round(2).tolist()
@@ -144,10 +143,10 @@ def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) ->
 def class_weights(neighbours: Neighbours, crowd: Crowd, n_classes: int) -> np.ndarray:
     """How many items of the pool each labelled item of a class stands for, relative to others.
 
-    Around every seed: pool items over labelled items of its class. An unknown class beside a
-    known one adds to that ratio around some of the seeds, a class that is more frequent in the
-    pool around all of them; a low quantile over the seeds tells one from the other. Where no
-    class is off by a factor of two from the middle one, all weigh the same.
+    The ratio of pool items to labelled items of its class is taken around every seed. An unknown
+    class nearby raises it around some of the seeds, a class more frequent in the pool around all of
+    them; a low quantile over the seeds separates the two. If no class differs from the median by a
+    factor of two, all weigh the same.
     """
     seeds = np.arange(crowd.n_pool, crowd.n_scored)
     near = crowd.labels[neighbours.rows[seeds]]

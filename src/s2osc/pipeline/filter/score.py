@@ -1,9 +1,8 @@
-"""One unknown score out of several signs, learnt from seeds against the pool.
+"""One unknown score from several signs, learnt by classifying seeds against the pool.
 
-The pool is a mixture of known and unknown items, the seeds are known. So whatever tells seeds from
-pool tells known from unknown, and the odds of "pool" rise with those of "unknown". Every item is
-scored by a model that has not seen it: given that model, seeds and known items of the pool are
-exchangeable, and the seeds' scores can be used to set thresholds.
+The pool is a mixture of known and unknown items, and the seeds are known, so the odds of "pool"
+rise with those of "unknown". Every item is scored by a model fitted without it (cross-fitting):
+seeds and known items of the pool stay exchangeable, and the seeds' scores can set thresholds.
 """
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from s2osc.seeding import derive
 
 FEWEST_SEEDS = 150
-"""With fewer seeds there is too little to learn from, and the ranks are added up."""
+"""With fewer seeds the score is not learnt: it is the mean rank."""
 N_FOLDS, N_REPEATS = 5, 2
 
 
@@ -34,9 +33,8 @@ def learn_score(
 ) -> np.ndarray:
     """Log-odds of "pool" for each row of ``signs`` (n, m), none of which may lower it.
 
-    Boosted trees over the ranks of the signs, monotone in each: an item that is stranger in every
-    way never gets the lower score. ``weights`` are those of the rows; pool and seeds weigh the
-    same in total.
+    Boosted trees on the ranks of the signs, monotone in each. ``weights`` are those of the rows;
+    pool and seeds weigh the same in total.
     """
     columns = np.stack([ranks(sign) for sign in signs.T], axis=1)
     balance = np.where(is_seed, 1 / weights[is_seed].sum(), 1 / weights[~is_seed].sum())
@@ -56,12 +54,12 @@ def learn_score(
             )
             trees.fit(columns[rest], ~is_seed[rest], sample_weight=importance[rest])
             score[part] += trees.decision_function(columns[part]) / N_REPEATS
-    # Trees give many items the same value; the plain sum of ranks orders those.
+    # Trees give many items the same value; the mean rank breaks the ties.
     return score + 1e-4 * columns.mean(axis=1)
 
 
 def sum_of_ranks(signs: np.ndarray) -> np.ndarray:
-    """The mean rank over all signs: what is left to do with few seeds."""
+    """The mean rank over all signs."""
     return np.mean([ranks(sign) for sign in signs.T], axis=0)
 
 
@@ -70,8 +68,8 @@ def unknown_probability(
 ) -> np.ndarray:
     """P(unknown) of each item: 1 - (1 - pi) p_seeds(score) / p_pool(score), rising with the score.
 
-    The ratio of the two densities comes from an isotonic fit of "pool" on the score, of which
-    every item sees one that was made without it: else a seed would pull down its own value.
+    The ratio of the two densities comes from isotonic regression of "pool" on the score, fitted
+    without the item itself: otherwise a seed would lower its own probability.
     """
     balance = np.where(is_seed, 1 / weights[is_seed].sum(), 1 / weights[~is_seed].sum())
     importance, is_pool = weights * balance, (~is_seed).astype(float)
@@ -89,7 +87,7 @@ def unknown_probability(
 
 
 def squash(score: np.ndarray | float) -> np.ndarray:
-    """A score of any size between 0 and 1, its order kept, so far as numbers can tell.
+    """A score mapped to 0 .. 1 in the same order.
 
     >>> squash(np.array([-1.0, 0.0, 1.0])).round(2).tolist()
     [0.27, 0.5, 0.73]

@@ -1,9 +1,9 @@
-"""Group the items answered unknown, and say how many groups there are.
+"""Group the unknown items, and estimate how many groups there are.
 
-Neighbouring items are joined in a graph, and the graph is cut where few neighbours are lost
-(spectral clustering). The known classes say what a cut is worth: each of them is one group, so a
-cut counts only if it loses far fewer neighbours than the best cut through a known class. Of images,
-it must also keep most copies that are turned a little on their side.
+Neighbouring items are linked in a graph, which is cut where few links are lost (spectral
+clustering). The known classes calibrate this: each of them is one group, so a cut counts only if it
+loses far fewer links than the best cut through a known class. For images, slightly rotated copies
+must also rarely cross the cut.
 """
 
 from bisect import bisect_right
@@ -24,35 +24,40 @@ from s2osc.pipeline.grouping.graph import (
     nearest_others,
     slowest_modes,
 )
-from s2osc.pipeline.grouping.rotation import ONE_CLASS, Pictures, Turned, usual_crossing
+from s2osc.pipeline.grouping.rotation import ONE_CLASS, Pictures, RotatedPairs, usual_crossing
 from s2osc.seeding import rng
 from s2osc.settings import require_least
 
 MAX_GROUPS = 20
-N_FITTED = 2_000  # items the groups are found with; all others follow their neighbours
-CUT_SIZES = (40, 80, 160, 400)  # items a cut is measured with: cuts compare at one size only
-USUAL_CUTS = (0.11, 0.085, 0.095, 0.13)  # through one class, for sizes no known class has
+N_FITTED = 2_000  # items to find the groups with; all others join their neighbours
+CUT_SIZES = (40, 80, 160, 400)  # sample sizes of a cut: cuts are comparable at one size only
+USUAL_CUTS = (
+    0.11,
+    0.085,
+    0.095,
+    0.13,
+)  # through one class, for sizes larger than the known classes
 N_VOTES = 5
-LEAST_STABILITY = 0.75  # of a group of its own: this much of it comes back in samples
-FEWEST = 30  # under this many items, one group: no cut can be told from chance
+LEAST_STABILITY = 0.75  # mean Jaccard match in resamples, below which a group is dissolved
+FEWEST = 30  # with fewer items, one group: a cut could be chance
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
     """How many groups of unknown items there are; ``None`` estimates.
 
-    Cuts are relative to the mean of the best cuts through each known class. The first, which says
-    that there is more than one group, is held to a higher standard than those after it; the more
-    groups come out, the less they are an accident, and the standard falls.
+    Cuts are relative to the mean best cut through a known class. The first cut, which claims more
+    than one group, must be clearer than later ones: the more groups there are, the less likely is
+    chance, and the higher is the cut allowed.
     """
 
     n_groups: int | None = None
     first_cut: float = 0.3
-    each_more: float = 0.06  # group after the second
+    each_more: float = 0.06  # added for each group after the second
     most_cut: float = 0.5
     next_cuts: float = 0.65
-    smallest_share: float = 0.02  # of the unknown items; less is no group of its own
-    n_resamples: int = 10  # samples of three quarters behind the interval and the stability
+    smallest_share: float = 0.02  # of the unknown items, for a group of its own
+    n_resamples: int = 10  # of three quarters of the items, for the interval and the stability
 
     def __post_init__(self) -> None:
         require_least("the number of groups", self.n_groups, 1)
@@ -66,9 +71,7 @@ class Grouping:
 
     items: np.ndarray  # (r, d) features
     groups: np.ndarray  # (r,) the group of each
-    stability: (
-        np.ndarray
-    )  # (n_groups,) 0 to 1: how much of a group comes back in a sample of the items
+    stability: np.ndarray  # (n_groups,) 0 to 1: mean Jaccard match in resamples
     tightness: np.ndarray  # (n_groups,) spread of a known class over that of the group
     n_low: int
     n_high: int
@@ -78,7 +81,7 @@ class Grouping:
         return len(self.stability)
 
     def assign(self, features: np.ndarray) -> np.ndarray:
-        """(n,) the group of each row's nearest items, or 0 where the fit saw no unknown item."""
+        """(n,) the group of each row's nearest items, or 0 if the fit had no unknown item."""
         if self.n_groups <= 1:
             return np.zeros(len(features), int)
         search = NearestNeighbors(n_neighbors=min(N_VOTES, len(self.items))).fit(self.items)
@@ -92,18 +95,18 @@ class Grouping:
         distances, nearest = search.kneighbors(features)
         votes = np.zeros((len(features), self.n_groups))
         rows = np.arange(len(features))[:, None]
-        # A twin among the items decides alone.
+        # An identical item decides alone.
         np.add.at(votes, (rows, self.groups[nearest]), 1 / (distances**2 + 1e-12))
         return votes.argmax(1)
 
 
 @dataclass(frozen=True)
 class _Ruler:
-    """The mean best cut through a known class, by the number of items it is measured with."""
+    """The mean best cut through a known class, by sample size."""
 
     sizes: tuple[int, ...]  # rising
     cuts: tuple[float, ...]
-    crossing: float | None = None  # by turned copies; None where there are none
+    crossing: float | None = None  # of rotated copies; None without images
 
     def pick(self, n: int) -> tuple[int, float]:
         """The largest size that n items allow, and its cut."""
@@ -120,9 +123,9 @@ def group_unknown(
     seed: int,
     pictures: tuple[Pictures, Pictures] | None = None,
 ) -> Grouping:
-    """Group the features of the unknown items by the measure of the known ones.
+    """Group the features of the unknown items, calibrated by the known ones.
 
-    ``pictures`` are the unknown and the known items themselves, where they can be turned.
+    ``pictures`` are the unknown and the known items themselves, if they can be rotated.
     """
     if len(unknown) == 0:
         return Grouping(unknown, np.zeros(0, int), np.zeros(0), np.zeros(0), 0, 0)
@@ -164,18 +167,18 @@ def _draw(rows: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
 
 
 def _no_strays(items: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """(n,) not amid known items: these are wrong answers, which would bridge the groups."""
+    """(n,) whether an item is not surrounded by known ones, which would bridge the groups."""
     everyone = np.ones(len(items), bool)
     if len(known) == 0:
         return everyone
     search = NearestNeighbors(n_neighbors=min(10, len(items))).fit(np.concatenate([items, known]))
     is_known = search.kneighbors(items, return_distance=False) >= len(items)
-    kept = is_known.mean(1) <= 0.5
-    return kept if 2 * kept.sum() >= len(items) else everyone
+    is_apart = is_known.mean(1) <= 0.5
+    return is_apart if 2 * is_apart.sum() >= len(items) else everyone
 
 
 def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> _Ruler:
-    """Measure the best cut through the known classes; sizes beyond them follow the usual course."""
+    """Measure the best cut through the known classes; extrapolate to larger sizes."""
     classes = [known[labels == c] for c in np.unique(labels)]
     cuts, scale = [], 1.0
     for size, usual in zip(CUT_SIZES, USUAL_CUTS, strict=True):
@@ -189,7 +192,7 @@ def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generato
 
 
 def _n_draws(size: int) -> int:
-    """Small samples say little, but take no time."""
+    """More draws of small samples, which vary more and cost less."""
     return max(8, 4 * CUT_SIZES[-1] // size)
 
 
@@ -207,12 +210,12 @@ def _cut_between(a: np.ndarray, b: np.ndarray, ruler: _Ruler, random: np.random.
 
 def _partition(
     items: np.ndarray,
-    turned: Turned | None,
+    pairs: RotatedPairs | None,
     ruler: _Ruler,
     settings: ClusterSettings,
     random: np.random.Generator,
 ) -> np.ndarray:
-    """(n,) a group for each item, by as many groups as are asked for or can be told apart."""
+    """(n,) a group for each item, with the number of groups asked for, or estimated."""
     n_distinct = len(np.unique(items, axis=0))
     asked = settings.n_groups
     best = np.zeros(len(items), int)
@@ -225,10 +228,10 @@ def _partition(
     axes = slowest_modes(nearest, most, random)
     if asked is not None:
         return _divide(axes, asked, random)
-    landings = None if turned is None or ruler.crossing is None else turned.landings()
+    landings = None if pairs is None or ruler.crossing is None else pairs.landings()
     for n_groups in range(2, most + 1):
         if n_groups > 2 * (best.max() + 1) + 3:
-            break  # twice as many pieces as groups, and still no further group
+            break  # twice as many pieces as groups, and still no new group
         groups = _divide(axes, n_groups, random)
         groups = _merge(items, nearest, landings, groups, ruler, settings, random)
         if groups.max() <= best.max():
@@ -242,7 +245,7 @@ def _partition(
 def _most_apart(
     items: np.ndarray, groups: np.ndarray, ruler: _Ruler, random: np.random.Generator
 ) -> float:
-    """The cut to its nearest other group, of the group where this is least."""
+    """The cut of the best separated group to its nearest other group."""
     found = np.zeros((groups.max() + 1,) * 2)
     for a, b in combinations(range(len(found)), 2):
         found[a, b] = _cut_between(items[groups == a], items[groups == b], ruler, random)
@@ -270,7 +273,7 @@ def _merge(
     settings: ClusterSettings,
     random: np.random.Generator,
 ) -> np.ndarray:
-    """Dissolve tiny groups, then undo cuts that are too weak, beginning with the weakest."""
+    """Dissolve tiny groups, then undo weak cuts, weakest first."""
     fewest = max(CUT_SIZES[0] // 2, settings.smallest_share * len(items))
     while groups.max() > 0:
         between, sizes = cuts(nearest, groups), np.bincount(groups)
@@ -295,7 +298,7 @@ def _merge(
 def _most_crossed(
     landings: np.ndarray | None, groups: np.ndarray, ruler: _Ruler
 ) -> tuple[int, int] | None:
-    """The two groups that turned copies know least apart, if these are one class by that."""
+    """The pair of groups most crossed by rotated copies, if that makes them one class."""
     if landings is None or ruler.crossing is None:
         return None
     between = cuts(landings, groups)
@@ -306,10 +309,10 @@ def _most_crossed(
 def _dissolve_unstable(
     items: np.ndarray, groups: np.ndarray, resampled: list[tuple[np.ndarray, np.ndarray]]
 ) -> np.ndarray:
-    """Join groups that the samples do not bring back with the group most linked to them.
+    """Join each unstable group with the group it has most links to.
 
-    Never to fewer groups than a sample has: two that were joined are brought back by none, and
-    one join would lead to the next.
+    Never to fewer groups than a resample has: no resample contains a joined group, so that one
+    join would lead to the next.
     """
     fewest = min(part.max() + 1 for _, part in resampled)
     while groups.max() + 1 > fewest:
@@ -323,7 +326,7 @@ def _dissolve_unstable(
 
 
 def _most_linked(linked: np.ndarray, group: int) -> int:
-    """The other group with the largest value, which may be nought."""
+    """The other group with the largest value, which may be 0."""
     others = np.delete(np.arange(len(linked)), group)
     return int(others[linked[group, others].argmax()])
 
@@ -334,7 +337,7 @@ def _join(groups: np.ndarray, small: int, into: int) -> np.ndarray:
 
 
 def _stability(groups: np.ndarray, resampled: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """The mean over the samples of each group's best Jaccard match."""
+    """The mean over the resamples of each group's best Jaccard match."""
     best = []
     for rows, part in resampled:
         table = np.zeros((groups.max() + 1, part.max() + 1))

@@ -9,32 +9,32 @@ from scipy.sparse.linalg import eigsh
 
 
 class GraphCut(NamedTuple):
-    """Two parts of some items, and what it takes to part them."""
+    """A cut of some items in two parts."""
 
     value: float  # the normalised cut
     sides: np.ndarray  # (n,) 0 or 1
 
 
 def nearest_others(rows: np.ndarray, k: int, copies: np.ndarray | None = None) -> np.ndarray:
-    """(n, k): the nearest others of each row, or of the copy of each."""
-    mean = rows.mean(0)  # large values would drown small differences
+    """(n, k): the nearest other rows of each row, or of its copy."""
+    mean = rows.mean(0)  # centred: large values would round small differences away
     rows = rows - mean
     of = rows if copies is None else copies - mean
-    distances = (rows**2).sum(1) - 2 * of @ rows.T  # the own square changes no order
+    distances = (rows**2).sum(1) - 2 * of @ rows.T  # without the own square: same order
     np.fill_diagonal(distances, np.inf)
     k = min(k, len(rows) - 1)
     return np.argpartition(distances, k - 1, axis=1)[:, :k]
 
 
 def n_neighbours(n: int) -> int:
-    """How many neighbours n items that are to be cut in two have."""
+    """The number of neighbours in the graph of n items."""
     return int(np.clip(n // 40, 3, 10))
 
 
 def slowest_modes(nearest: np.ndarray, n_modes: int, random: np.random.Generator) -> np.ndarray:
     """(n, n_modes): the slowest modes of a walk from neighbour to neighbour, slowest first."""
     n, k = nearest.shape
-    # Weak links between random items hold the graph together: stray items are then no groups.
+    # Weak random links keep the graph connected, so that outliers form no groups.
     ends = np.concatenate([nearest, random.integers(0, n, (n, 4))], axis=1)
     weights = np.tile(np.repeat([0.5, 0.01], [k, 4]), n)
     graph = sparse.csr_array(
@@ -49,10 +49,9 @@ def slowest_modes(nearest: np.ndarray, n_modes: int, random: np.random.Generator
 
 
 def cuts(nearest: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """(n_groups, n_groups): the normalised cut between each two, leaving all others aside.
+    """(n_groups, n_groups): the normalised cut between each two groups, ignoring all others.
 
-    Of all links that the items of a group have in both, those that lead to the other; the sum of
-    this for both.
+    The share of a group's links within the pair that lead to the other group, summed over both.
 
     >>> pairs = np.array([[1], [0], [3], [0]])
     >>> cuts(pairs, np.array([0, 0, 1, 1]))[0, 1].round(3).item()

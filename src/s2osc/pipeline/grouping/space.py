@@ -1,4 +1,4 @@
-"""The space in which unknown items are compared: what they look like, and what f makes of them."""
+"""The space in which unknown items are compared: features of the inputs and of f."""
 
 from dataclasses import dataclass
 
@@ -19,9 +19,9 @@ LONG = 64  # features from which on a vector is compared by its direction
 class GroupingSpace:
     """Where unknown items are compared: principal axes of the inputs and of f's embedding.
 
-    Images are compared by their gradients, which see shape rather than brightness; long vectors by
-    their direction. f pulled the known classes together, so its embedding is scaled to the spread
-    *within* them: what varies inside a class is no reason to part items.
+    Images are compared by their gradients, which depend on shape more than on brightness, and long
+    vectors by their direction. f pulls each known class together, so its embedding is scaled by the
+    spread *within* classes: what varies inside a class does not separate items.
     """
 
     input_mean: np.ndarray  # (D,)
@@ -33,10 +33,10 @@ class GroupingSpace:
     def transform(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
         """(n, a + b) float32: the features that are grouped."""
         placed = (embeddings - self.embedding_mean) @ self.embedding_axes
-        return np.concatenate([self.by_looks(inputs), placed.astype(np.float32)], axis=1)
+        return np.concatenate([self.transform_inputs(inputs), placed.astype(np.float32)], axis=1)
 
-    def by_looks(self, inputs: np.ndarray) -> np.ndarray:
-        """(n, a) float32: the part of the features that needs no f."""
+    def transform_inputs(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, a) float32: the features that do not need f."""
         parts = [
             place(describe(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
             for rows in chunks(max(len(inputs), 1))
@@ -51,7 +51,7 @@ def fit_space(
     *,
     seed: int,
 ) -> GroupingSpace:
-    """The space for the inputs and embeddings of known items, which have labels, and unknown."""
+    """The space fitted to (inputs, embeddings) of labelled known items and of unknown items."""
     random = rng(seed, "grouping space")
     k = random.permutation(len(labels))[:N_FITTED]
     u = random.permutation(len(unknown[0]))[:N_FITTED]
@@ -59,7 +59,7 @@ def fit_space(
     embeddings = np.concatenate([known[1][k], unknown[1][u]])
     input_mean, input_scale = raw.mean(0), np.ones(raw.shape[1], np.float32)
     if known[0].ndim == 2:
-        # Columns of a table come in units of their own; one that does not vary has none.
+        # Columns of a table have units of their own; a constant column stays as it is.
         spread = raw.std(0)
         input_scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
     inputs = place(raw, input_mean, input_scale)
@@ -77,7 +77,7 @@ def fit_space(
 
 
 def describe(inputs: np.ndarray) -> np.ndarray:
-    """Vectors as they are; of images, how strong gradients of each direction are in each part."""
+    """Vectors as they are; images as histograms of gradient directions."""
     if inputs.ndim == 2:
         return inputs.astype(np.float32)
     small = shrink(inputs)
@@ -85,7 +85,7 @@ def describe(inputs: np.ndarray) -> np.ndarray:
 
 
 def place(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Rows around their mean; long vectors at unit length, for their direction is what they say.
+    """Standardised rows; long vectors at unit length, since only their direction matters.
 
     >>> place(np.array([[3.0, 4.0]]), np.zeros(2), np.ones(2)).tolist()
     [[3.0, 4.0]]
@@ -115,7 +115,7 @@ def _principal_axes(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _within_class_scaling(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(b, b): turns the (slightly rounded) spread within classes into a ball."""
+    """(b, b): whitens the spread within classes, with a little shrinkage."""
     inside = rows - np.stack([rows[labels == c].mean(0) for c in labels])
     spread = inside.T @ inside / len(rows)
     size = np.trace(spread) / len(spread)
@@ -124,6 +124,6 @@ def _within_class_scaling(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _unit_spread(rows: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """The axes scaled so that both halves of the space weigh the same for the unknown items."""
+    """The axes scaled to unit spread: inputs and embedding then weigh the same."""
     placed = (rows - rows.mean(0)) @ axes
     return (axes / max(np.sqrt((placed**2).sum(1).mean()), 1e-12)).astype(np.float32)
