@@ -258,7 +258,7 @@ def test_answers_that_cannot_be_learnt(work, refused, rows, message):
 
 
 def test_another_answer_to_the_same_question(work, said, refused):
-    item = read_state(work / "state").asked.names[0]
+    item = read_state(work / "state").questions.names[0]
     said(*answer(work, f"{item},left"))
     words = answer(work, f"{item},top")
     assert f"item '{item}' was labelled 'left' before and 'top' now; leave it" in refused(*words)
