@@ -481,7 +481,7 @@ def test_a_second_process_is_refused_while_one_works_on_a_stream(folder, state):
         )
         assert child.stdout == b"busy\n", child.stderr
         with (
-            pytest.raises(OutputError, match="another process works on the stream in .*; wait"),
+            pytest.raises(OutputError, match=r"another process works on .*; wait until"),
             open_store(folder),
         ):
             pass
