@@ -27,9 +27,9 @@ from sklearn.covariance import EmpiricalCovariance
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from s2osc.baselines.energy import energy
 from s2osc.baselines.knn import Bank
 from s2osc.baselines.mahalanobis import fit_gaussians
+from s2osc.baselines.post_hoc import energy
 
 AT_LEAST = 1.0
 TOLERANCE = 1e-4

@@ -30,8 +30,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.nets.augmentation.augment import MAX_SHIFT, AugmentSettings, draw_shifts
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import MAX_SHIFT, AugmentSettings, Views, draw_shifts
 from s2osc.nets.networks import Network
 from s2osc.nets.training import shuffled, train
 from s2osc.pipeline.presets import PLAIN

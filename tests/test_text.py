@@ -17,7 +17,6 @@ from s2osc.text import (
     from_csv_cell,
     listed,
     match_ids,
-    match_item,
 )
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates too
@@ -124,7 +123,7 @@ def test_cells_survive_a_csv_file(texts):
     ],
 )
 def test_an_id_is_known_again_after_a_spreadsheet_has_changed_it(returned, wanted):
-    assert match_item(returned, ["999", wanted, "b.png"]) == wanted
+    assert match_ids([returned], ["999", wanted, "b.png"]) == {returned: wanted}
 
 
 @pytest.mark.parametrize("returned", ["13", "x", "", "1,2", "1e999", "9" * 5000, "nan"])

@@ -146,15 +146,6 @@ def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
     return {name: matched[name] for name in ids if name in matched}
 
 
-def match_item(name: str, names: Iterable[str]) -> str | None:
-    """The one of ``names`` that a returned name means; see ``match_ids`` for many at once.
-
-    >>> match_item("12.0", ["00012", "13"]), match_item("14", ["00012", "13"])
-    ('00012', None)
-    """
-    return match_ids([name], names).get(name)
-
-
 def _number(name: str) -> Decimal | str:
     """A name as the number that spreadsheets take it for, else as plain text."""
     plain = unicodedata.normalize("NFC", name.strip())

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp, softmax
 
-from s2osc.baselines.energy import Energy, energy
 from s2osc.baselines.knn import KNN
 from s2osc.baselines.mahalanobis import Mahalanobis
-from s2osc.baselines.max_logit import MaxLogit, negative_max
-from s2osc.baselines.msp import MSP, one_minus_max
 from s2osc.baselines.openmax import OpenMax
+from s2osc.baselines.post_hoc import MSP, Energy, MaxLogit, energy, negative_max, one_minus_max
 from s2osc.baselines.shared import TeacherRecipe, share_below, train_closed
 from s2osc.baselines.vim import ViM
 from s2osc.errors import SettingsError

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from s2osc.baselines.dtc import DTC
-from s2osc.baselines.msp import MSP
+from s2osc.baselines.post_hoc import MSP
 from s2osc.bench import methods
 from s2osc.bench.methods import (
     ABLATED,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from s2osc.baselines.msp import MSP
+from s2osc.baselines.post_hoc import MSP
 from s2osc.bench import records
 from s2osc.bench.records import (
     check_complete,

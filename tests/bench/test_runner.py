@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from s2osc.baselines.msp import MSP
+from s2osc.baselines.post_hoc import MSP
 from s2osc.baselines.shared import TeacherRecipe
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import Experiment, Size

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from s2osc.baselines.msp import MSP
+from s2osc.baselines.post_hoc import MSP
 from s2osc.bench import terminal
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import SIZES, Experiment

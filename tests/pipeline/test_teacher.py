@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from s2osc.errors import SettingsError
-from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.training import outputs
 from s2osc.pipeline.teacher import class_centres, distance_to_centres, entropy, train_teacher
 from s2osc.types import Labelled

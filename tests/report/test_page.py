@@ -79,7 +79,7 @@ def test_the_same_inputs_and_seed_give_the_same_bytes(pool, tmp_path):
 
 
 def test_another_seed_draws_another_sample_for_the_map(pool, written, monkeypatch):
-    monkeypatch.setattr("s2osc.report.layout.MAP_ITEMS", 15)
+    monkeypatch.setattr("s2osc.report.drawing.MAP_ITEMS", 15)
     assert Page(written(pool(), seed=0)).data["name"] != Page(written(pool(), seed=1)).data["name"]
 
 
@@ -149,7 +149,7 @@ def test_a_class_no_item_was_given_is_listed_with_none(pool, written):
 def test_the_headline_says_the_answer_in_words(
     pool, written, monkeypatch, n, n_classes, n_groups, headline
 ):
-    monkeypatch.setattr("s2osc.report.layout.MAP_ITEMS", 100)
+    monkeypatch.setattr("s2osc.report.drawing.MAP_ITEMS", 100)
     inputs = pool(n=n, n_classes=n_classes, n_groups=n_groups)
     assert headline in Page(written(inputs)).text
 
@@ -184,7 +184,7 @@ def test_every_picture_has_a_text_in_its_place(pool, written):
 
 
 def test_a_sample_of_a_large_pool_is_called_a_sample(pool, written, monkeypatch):
-    monkeypatch.setattr("s2osc.report.layout.MAP_ITEMS", 40)
+    monkeypatch.setattr("s2osc.report.drawing.MAP_ITEMS", 40)
     assert "40 of 60 items shown" in Page(written(pool())).text
     assert "All 40 items shown" in Page(written(pool(n=40))).text
 

@@ -7,7 +7,7 @@ import pytest
 
 from s2osc.baselines.cpe import CPE
 from s2osc.baselines.isolation_forest import IsolationForest
-from s2osc.baselines.msp import MSP
+from s2osc.baselines.post_hoc import MSP
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.baselines.shared import TeacherRecipe
 from s2osc.stream.learner import (

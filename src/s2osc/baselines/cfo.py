@@ -47,7 +47,7 @@ from torch.nn import functional as F
 from s2osc.arrays import chunks
 from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
 from s2osc.errors import S2OSCWarning, SettingsError
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, is_stacked

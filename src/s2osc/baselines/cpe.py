@@ -44,7 +44,7 @@ from torch.nn import functional as F
 from s2osc.arrays import squared_distances
 from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, hold_out, threshold_at
 from s2osc.errors import SettingsError
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import in_batches, outputs, shuffled, train

@@ -46,7 +46,7 @@ from torch.nn import functional as F
 from s2osc.arrays import squared_distances
 from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
 from s2osc.errors import DataError
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.pipeline.run_facts import RunFacts

@@ -53,7 +53,7 @@ from torch.nn import functional as F
 
 from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import outputs, shuffled, train

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.arrays import in_chunks
-from s2osc.baselines.energy import energy
 from s2osc.baselines.post_hoc import (
     PostHoc,
     check_known_recall,
+    energy,
     training_outputs,
     with_threshold,
 )

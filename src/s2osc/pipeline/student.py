@@ -18,8 +18,7 @@ from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
 from s2osc.nets import losses
-from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.pipeline.filter.distinctness import Partition, sample_balanced, sample_known

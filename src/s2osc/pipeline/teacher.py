@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from scipy.special import log_softmax, softmax
 
-from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.network_cache import train_once
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape

@@ -1,4 +1,4 @@
-"""What of a page needs embeddings and images: drawn once, kept in a small file, drawn from again.
+"""The parts of a page that need embeddings and images: drawn once, saved in a small file.
 
 A page for another decision shows the same map and the same thumbnails; only colours, counts and
 galleries change.
@@ -14,9 +14,10 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
+from s2osc.arrays import leading_components, tsne
 from s2osc.files import check_regular, guarded, parse_json
+from s2osc.progress import track
 from s2osc.report.kinds import count_groups
-from s2osc.report.layout import PoolMap, draw_map
 from s2osc.report.pictures import (
     SpriteSheet,
     bytes_to_uri,
@@ -26,9 +27,15 @@ from s2osc.report.pictures import (
     picture_uri,
     uri_to_bytes,
 )
+from s2osc.seeding import rng
 from s2osc.types import Answer
 
 METADATA = "drawing"
+MAP_ITEMS = 3000
+FEWEST_FOR_TSNE = 20  # below it, neighbourhoods are too small to mean anything
+FEWEST_PER_KIND = 20
+N_COMPONENTS = 30
+EARLY_ITERATIONS, ITERATIONS, REPORT_EVERY = 100, 300, 10
 MOST_QUESTIONS = 60
 GALLERY_ITEMS = 24
 MANY_GROUPS = 8  # from here on each group shows fewer items
@@ -56,13 +63,23 @@ class Galleries(NamedTuple):
 
 
 @dataclass(frozen=True)
+class PoolMap:
+    """Where some items of a pool are drawn."""
+
+    items: np.ndarray  # (m,) int: places in the pool, rising
+    points: np.ndarray  # (m, 2) float: the longer side runs from 0 to 1
+    components: np.ndarray  # (m, c) float32: the embeddings, in as few dimensions as matter
+    method: str  # in words, for the caption
+
+
+@dataclass(frozen=True)
 class Drawing:
     """The map of a pool, and pictures of its items where it has any."""
 
     map: PoolMap
     sprites: SpriteSheet | None  # of the map's items; None for vectors
     pictures: dict[int, str]  # data URIs of the items that galleries showed first, or questions
-    is_crisp: bool  # images have so few pixels that each should be seen
+    is_crisp: bool  # images have so few pixels that each is drawn sharply
     questions: tuple[Question, ...] = ()  # that are shown
     n_questions: int = 0  # that were asked
 
@@ -76,7 +93,7 @@ class Drawing:
         return choose_galleries(answer, self.map, may_show)
 
     def pictures_of(self, items: np.ndarray) -> dict[int, str]:
-        """A picture of each item: as it was kept, or its thumbnail cut from the sheet."""
+        """A picture of each item: as it was saved, or its thumbnail cut from the sheet."""
         if self.sprites is None:
             return {}
         wanted = items.tolist()
@@ -171,6 +188,67 @@ def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int
     pool_map = PoolMap(items, points, components, facts["method"])
     n_questions = int(facts.get("n_questions", 0))
     return Drawing(pool_map, sheet, pictures, bool(facts["is_crisp"]), questions, n_questions)
+
+
+# --- the map: neighbours in the embedding are neighbours on the page --------------------------
+
+
+def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
+    """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
+    items = sample_items(kinds, MAP_ITEMS, seed=seed)
+    components = leading_components(embeddings[items], N_COMPONENTS)
+    reduced = components
+    if not reduced.any():
+        method = "one point, as the embeddings do not differ"
+    elif len(items) < FEWEST_FOR_TSNE:
+        method = f"two principal components, as t-SNE needs {FEWEST_FOR_TSNE} items"
+    else:
+        method, reduced = "t-SNE of the embeddings", _tsne(reduced, seed=seed)
+    return PoolMap(items, fit_to_page(reduced), components.astype(np.float32, order="C"), method)
+
+
+def sample_items(kinds: np.ndarray, at_most: int, *, seed: int) -> np.ndarray:
+    """Draw items at random, with some of every kind however rare it is.
+
+    >>> kinds = np.array([0] * 99 + [1])
+    >>> 99 in sample_items(kinds, 10, seed=0)
+    True
+    """
+    order = rng(seed, "map").permutation(len(kinds))
+    assured = min(FEWEST_PER_KIND, max(1, at_most // len(np.unique(kinds))))
+    is_assured = np.zeros(len(kinds), dtype=bool)
+    for kind in np.unique(kinds):
+        is_assured[np.flatnonzero(kinds[order] == kind)[:assured]] = True
+    return np.sort(np.concatenate([order[is_assured], order[~is_assured]])[:at_most])
+
+
+def fit_to_page(points: np.ndarray) -> np.ndarray:
+    """Rotate the widest direction to the horizontal, and scale it to 0 .. 1."""
+    plane = points[:, :2] - points[:, :2].mean(axis=0)
+    plane = plane @ np.linalg.svd(plane, full_matrices=False)[2].T if len(plane) > 1 else plane
+    plane -= plane.min(axis=0)
+    return plane / (plane.max() or 1.0)
+
+
+def _tsne(vectors: np.ndarray, *, seed: int) -> np.ndarray:
+    n_reports = (EARLY_ITERATIONS + ITERATIONS) // REPORT_EVERY
+    bar = track(range(n_reports), "drawing the map", total=n_reports)
+
+    def advance(*_: object) -> None:
+        next(bar, None)
+
+    points = tsne(
+        vectors,
+        seed=seed,
+        early_exaggeration_iter=EARLY_ITERATIONS,
+        n_iter=ITERATIONS,
+        theta=0.7,  # coarser than usual: the same picture in half the time
+        callbacks=advance,
+        callbacks_every_iters=REPORT_EVERY,
+    )
+    for _ in bar:
+        pass
+    return points
 
 
 # --- galleries: the items a person should look at first ---------------------------------------

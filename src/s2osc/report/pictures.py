@@ -58,7 +58,7 @@ def cut_pictures(sheet: SpriteSheet, places: list[int], *, lossless: bool) -> li
 
 
 def is_small(image: np.ndarray) -> bool:
-    """Whether an image has so few pixels that each should be seen."""
+    """Whether an image has so few pixels that each is drawn sharply."""
     return max(image.shape[:2]) <= SMALL_SIDE
 
 

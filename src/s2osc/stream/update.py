@@ -18,8 +18,7 @@ from scipy.special import logsumexp
 from torch import nn
 
 from s2osc.errors import SettingsError
-from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.augmentation.views import Views
+from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.losses import cross_entropy, distil_previous
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import TrainSettings, outputs, train

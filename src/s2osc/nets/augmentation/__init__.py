@@ -1,7 +1,6 @@
 """Augmented views of training batches.
 
-views         which views a network is trained with
-augment       weak views of images, weak and strong views of vectors
+augment       which views a network is trained with; weak views of images, all views of vectors
 ctaugment     strong views of images
 image_ops     the image operations of CTAugment
 """
