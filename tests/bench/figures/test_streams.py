@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from s2osc.bench.experiments.streams import STREAMS
-from s2osc.bench.figures.figures import FIGURES, figures_for, save
+from s2osc.bench.figures.drawing import save
+from s2osc.bench.figures.figures import FIGURES, figures_for
 from s2osc.bench.figures.streams import (
     N_NAMED,
     STREAM_FIGURES,

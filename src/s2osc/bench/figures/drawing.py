@@ -7,7 +7,7 @@ changed.
 
 import io
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import compress
 from math import ceil
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 
-from s2osc.bench.records import Record, partition_of
+from s2osc.bench.records import Record
 from s2osc.errors import DataError, SettingsError
 from s2osc.files import write_whole, writing
 
@@ -30,34 +30,7 @@ except ImportError as error:
         "figures need Matplotlib, which is not installed; `pip install s2osc[bench]`"
     ) from error
 
-__all__ = [
-    "BAR_STYLES",
-    "DARK",
-    "METRIC_NAMES",
-    "MOST_COLUMNS",
-    "NARROWEST",
-    "Axes",
-    "Figure",
-    "Record",
-    "Setting",
-    "add_legend",
-    "add_note",
-    "add_text",
-    "add_title",
-    "by_setting",
-    "counts_in_words",
-    "finished",
-    "make_figure",
-    "n_legend_rows",
-    "name_settings",
-    "offset_of",
-    "panel_grid",
-    "partition_of",
-    "save",
-    "setting_of",
-    "styled",
-    "with_picture",
-]
+__all__ = ["Axes", "Figure"]  # other figures take them from here, where their lack is an error
 
 P = ParamSpec("P")
 
@@ -177,17 +150,22 @@ def make_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def panel_grid(n_panels: int, width: float, height: float) -> tuple[Figure, np.ndarray]:
-    """A figure of equal panels with shared axes, row by row; those left over are empty."""
-    n_rows = ceil(n_panels / MOST_COLUMNS)
-    n_columns = ceil(n_panels / n_rows)
+def panel_grid(
+    panels: Mapping[Setting, Any], width: float, height: float
+) -> tuple[Figure, dict[Setting, Axes], str]:
+    """A figure of equal panels with shared axes, row by row; and what their titles leave out."""
+    names, shared = name_settings(panels)
+    n_rows = ceil(len(panels) / MOST_COLUMNS)
+    n_columns = ceil(len(panels) / n_rows)
     figure = make_figure(1.2 + width * n_columns, 0.9 + height * n_rows)
     grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-    for axes in grid.flat[:n_panels]:
-        axes.tick_params(labelbottom=True)
-    for axes in grid.flat[n_panels:]:
+    for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
-    return figure, grid
+    axes_of = dict(zip(panels, grid.flat, strict=False))
+    for setting, axes in axes_of.items():
+        axes.tick_params(labelbottom=True)
+        axes.set_title(names[setting])
+    return figure, axes_of, shared
 
 
 def offset_of(place: int, n_places: int) -> float:
@@ -199,8 +177,10 @@ def offset_of(place: int, n_places: int) -> float:
     return 0.8 * ((place + 0.5) / n_places - 0.5)
 
 
-def add_title(figure: Figure | SubFigure, text: str) -> None:
-    figure.suptitle(textwrap.fill(text, int(10.5 * _width_of(figure))), x=0.01, ha="left")
+def add_title(figure: Figure | SubFigure, text: str, shared: str = "") -> None:
+    """Above everything else; ``shared``: what all panels have in common, in brackets."""
+    title = f"{text} ({shared})" if shared else text
+    figure.suptitle(textwrap.fill(title, int(10.5 * _width_of(figure))), x=0.01, ha="left")
 
 
 def add_note(figure: Figure, text: str) -> None:

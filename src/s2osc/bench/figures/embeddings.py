@@ -1,7 +1,7 @@
 """Figures that show items themselves: where their embeddings lie, and what they look like."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from math import ceil
 
@@ -12,18 +12,17 @@ from s2osc.bench.figures.drawing import (
     NARROWEST,
     Axes,
     Figure,
-    Record,
     Setting,
     add_legend,
     add_title,
     make_figure,
     n_legend_rows,
-    partition_of,
     setting_of,
     styled,
     with_picture,
 )
 from s2osc.bench.figures.pictures import GRID, picture_of
+from s2osc.bench.records import Record, partition_of
 from s2osc.types import UNKNOWN
 
 KINDS_OF_IMAGE = ("original", "reconstruction", "counterfactual")
@@ -54,7 +53,7 @@ def draw_embeddings(records: Sequence[Record]) -> Figure:
             if record is None:
                 axes.set_axis_off()
             else:
-                _draw_panel_on(axes, record)
+                draw_items_on(axes, record)
         add_title(block, f"{setting}: t-SNE of what each method sees")
         add_legend(block, grid[0, 0])
     return figure
@@ -66,13 +65,6 @@ def _names(record: Record) -> list[str]:
         f"unknown: {', '.join(record['unknown_classes'])}", 40, placeholder=" …"
     )
     return [*record["known_classes"], unknown, "wrong answer"]
-
-
-def _draw_panel_on(axes: Axes, record: Record) -> None:
-    embedding = record["pictures"]["embedding"]
-    draw_items_on(axes, embedding, _names(record))
-    wrong = 100 * np.mean(np.not_equal(embedding["truth"], embedding["label"]))
-    axes.set_title(f"{record['method']} ({wrong:.0f} % wrong)")
 
 
 @styled
@@ -121,9 +113,10 @@ def draw_counterfactuals(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def draw_items_on(axes: Axes, embedding: Mapping[str, Sequence[int]], names: Sequence[str]) -> None:
+def draw_items_on(axes: Axes, record: Record) -> None:
     """Known classes in pale shapes, unknown items dark and on top, wrong answers ringed."""
-    *known, unknown, wrong = names
+    *known, unknown, wrong = _names(record)
+    embedding = record["pictures"]["embedding"]
     x, y, truth, labels = (np.array(embedding[key]) for key in ("x", "y", "truth", "label"))
     greys = np.linspace(0.95, 0.6, len(known))
     for number, name in enumerate(known):
@@ -142,20 +135,14 @@ def draw_items_on(axes: Axes, embedding: Mapping[str, Sequence[int]], names: Seq
     axes.scatter(x[mine], y[mine], s=11, color=UNKNOWN_COLOUR, linewidths=0, label=unknown)
     mine = truth != labels
     axes.scatter(
-        x[mine],
-        y[mine],
-        s=32,
-        facecolors="none",
-        edgecolors="black",
-        linewidths=0.6,
-        label=wrong,
+        x[mine], y[mine], s=32, facecolors="none", edgecolors="k", linewidths=0.6, label=wrong
     )
     reach = 0.54 * GRID
-    (left, right), (low, high) = ((np.min(ends), np.max(ends)) for ends in (x, y))
-    middle_x, middle_y = (left + right) / 2, (low + high) / 2
-    axes.set(xlim=(middle_x - reach, middle_x + reach), ylim=(middle_y - reach, middle_y + reach))
+    xlim, ylim = ((min(v) + max(v)) / 2 + np.array([-reach, reach]) for v in (x, y))
+    axes.set(xlim=xlim, ylim=ylim)
     axes.set(xticks=[], yticks=[], aspect="equal")
     axes.spines[:].set(visible=True, color="0.7")
+    axes.set_title(f"{record['method']} ({100 * np.mean(truth != labels):.0f} % wrong)")
 
 
 def draw_images_on(

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,6 @@ from s2osc.bench.figures.drawing import (
     METRIC_NAMES,
     Axes,
     Figure,
-    Record,
     Setting,
     add_legend,
     add_note,
@@ -27,29 +26,15 @@ from s2osc.bench.figures.drawing import (
     name_settings,
     offset_of,
     panel_grid,
-    partition_of,
-    save,
     setting_of,
     styled,
 )
 from s2osc.bench.figures.embeddings import draw_counterfactuals, draw_embeddings, draw_gallery
 from s2osc.bench.figures.ranking import draw_ranking
-from s2osc.bench.figures.streams import STREAM_FIGURES
+from s2osc.bench.figures.streams import STREAM_FIGURES, Drawing
+from s2osc.bench.records import Record, partition_of
 from s2osc.bench.tables.runs import by_size
 from s2osc.errors import DataError, S2OSCWarning
-
-__all__ = [
-    "FIGURES",
-    "draw_bars",
-    "draw_counterfactuals",
-    "draw_embeddings",
-    "draw_gallery",
-    "draw_k_sweep",
-    "draw_ranking",
-    "draw_runtime",
-    "figures_for",
-    "save",
-]
 
 METRICS = tuple(METRIC_NAMES)
 SECONDS = "seconds_total"
@@ -79,23 +64,21 @@ def draw_bars(records: Sequence[Record], metrics: Sequence[str] = METRICS) -> Fi
     """A panel per data set and number of unknown classes; methods best first by metric one."""
     panels = by_setting(finished(records))
     methods = _in_order(panels, metrics[0])[::-1]
-    names, shared = name_settings(panels)
     height = 0.5 + 0.13 * len(methods) * (len(metrics) + 0.7)
-    figure, grid = panel_grid(len(panels), 2.3, height)
-    for axes, (setting, mine) in zip(grid.flat, panels.items(), strict=False):
-        _set_rows(axes, methods, mine)
+    figure, axes_of, shared = panel_grid(panels, 2.3, height)
+    for setting, axes in axes_of.items():
+        _set_rows(axes, methods, panels[setting])
         for place, metric in enumerate(metrics):
-            _draw_bars_on(axes, mine, methods, metric, place, len(metrics))
-        axes.set(title=names[setting], xlim=(0, 1))
+            _draw_bars_on(axes, panels[setting], methods, metric, place, len(metrics))
+        axes.set(xlim=(0, 1))
         axes.grid(axis="x")
     note = f"Mean and standard deviation over partitions ({_n_runs(panels)} each)."
     if len(metrics) > 1:
-        add_legend(figure, grid[0, 0], note)
+        add_legend(figure, figure.axes[0], note)
     else:
         add_note(figure, note)
     what = "answers" if len(metrics) > 1 else METRIC_NAMES.get(metrics[0], metrics[0])
-    title = f"{what[0].upper()}{what[1:]} on the pool"
-    add_title(figure, f"{title} ({shared})" if shared else title)
+    add_title(figure, f"{what[0].upper()}{what[1:]} on the pool", shared)
     return figure
 
 
@@ -151,7 +134,7 @@ def draw_k_sweep(records: Sequence[Record]) -> Figure:
         axes.set_ylabel(METRIC_NAMES[metric])
     n_runs = counts_in_words(len(runs) for by_k in sweeps.values() for runs in by_k.values())
     title = "Answers against K, the number of items taken as distinct unknowns"
-    add_title(figure, f"{title} ({shared})" if shared else title)
+    add_title(figure, title, shared)
     add_note(
         figure,
         f"Mean and, as a band, standard deviation over partitions ({n_runs} each). "
@@ -222,19 +205,19 @@ def draw_runtime(records: Sequence[Record]) -> Figure:
     """Seconds of every method on every data set, quickest first, on a logarithmic scale."""
     panels = by_setting(finished(records))
     methods = _in_order(panels, SECONDS)
-    names, shared = name_settings(panels)
-    figure, grid = panel_grid(len(panels), 2.3, 0.7 + 0.19 * len(methods))
-    for axes, (setting, mine) in zip(grid.flat, panels.items(), strict=False):
+    figure, axes_of, shared = panel_grid(panels, 2.3, 0.7 + 0.19 * len(methods))
+    for setting, axes in axes_of.items():
+        mine = panels[setting]
         _set_rows(axes, methods, mine)
         values = {row: _values(mine, SECONDS, method) for row, method in enumerate(methods)}
         found = {row: seconds for row, seconds in values.items() if seconds}
         lows, highs, means = (list(map(of, found.values())) for of in (min, max, np.mean))
         axes.hlines(list(found), lows, highs, color="0.4", linewidth=1.2)
         axes.plot(means, list(found), "o", color=DARK, markersize=4.5)
-        axes.set(title=names[setting], xlabel="seconds")
+        axes.set(xlabel="seconds")
         axes.grid()
-    _set_seconds(grid[0, 0], _values(finished(records), SECONDS))
-    add_title(figure, f"Time of a run ({shared})" if shared else "Time of a run")
+    _set_seconds(figure.axes[0], _values(finished(records), SECONDS))
+    add_title(figure, "Time of a run", shared)
     add_note(
         figure,
         f"Mean, and a line from the shortest to the longest of {_n_runs(panels)} runs each; "
@@ -300,7 +283,6 @@ def _in_order(panels: Mapping[Setting, Sequence[Record]], metric: str) -> list[s
     return sorted(methods, key=lambda method: np.mean(places.get(method, [0.0])))
 
 
-Drawing = Callable[[Sequence[Record]], Figure]
 FIGURES: dict[str, dict[str, Drawing]] = {
     "table1": {"ranking": draw_ranking, "f1": partial(draw_bars, metrics=("f1",))},
     "table1-released": {"bars": draw_bars},

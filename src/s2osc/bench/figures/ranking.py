@@ -11,24 +11,24 @@ from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, rankdata, studentized_range
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from s2osc.bench.figures.drawing import (
     METRIC_NAMES,
     Axes,
     Figure,
-    Record,
     add_note,
     add_title,
     finished,
     make_figure,
-    partition_of,
     setting_of,
     styled,
 )
+from s2osc.bench.records import Record, partition_of
 from s2osc.errors import DataError
 
 SIGNIFICANCE = 0.05
+FEWEST_METHODS = 3
 FEWEST_CELLS = 2
 
 
@@ -50,10 +50,11 @@ def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> MethodRanks:
 
     Methods with the fewest cells are left out until the others share half of the cells.
     """
-    methods, cells = choose_methods(scores)
-    if len(methods) < 2 or len(cells) < FEWEST_CELLS:
+    methods, cells = comparable_methods(scores)
+    if len(methods) < FEWEST_METHODS or len(cells) < FEWEST_CELLS:
         raise DataError(
-            f"a ranking needs 2 methods that share {FEWEST_CELLS} cells (data set and partition); "
+            f"a ranking needs {FEWEST_METHODS} methods that share {FEWEST_CELLS} cells (data set "
+            "and partition); "
             f"{len(scores)} cells were found, of which {', '.join(methods) or 'no methods'} share "
             f"{len(cells)}: run more methods or partitions"
         )
@@ -61,7 +62,7 @@ def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> MethodRanks:
     ranks = rankdata(-values, axis=1)
     mean_ranks = ranks.mean(axis=0)
     best_first = np.argsort(mean_ranks, kind="stable")
-    p_value = friedman_p_value(ranks)
+    p_value = friedman_p_value(values)
     difference = critical_difference(len(methods), len(cells))
     # Where the Friedman test finds no difference at all, none may be looked for between pairs.
     reach = difference if p_value < SIGNIFICANCE else inf
@@ -76,12 +77,12 @@ def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> MethodRanks:
     )
 
 
-def choose_methods(
+def comparable_methods(
     scores: Mapping[Hashable, Mapping[str, float]],
 ) -> tuple[list[str], list[Hashable]]:
     """The methods that share at least half of the cells, and the cells that they share.
 
-    >>> choose_methods({0: {"a": 1, "b": 1, "c": 1}, 1: {"a": 1, "b": 1}, 2: {"a": 1, "b": 1}})
+    >>> comparable_methods({0: {"a": 1, "b": 1, "c": 1}, 1: {"a": 1, "b": 1}, 2: {"a": 1, "b": 1}})
     (['a', 'b'], [0, 1, 2])
     """
     methods = sorted({method for cell in scores.values() for method in cell})
@@ -93,16 +94,11 @@ def choose_methods(
         methods.remove(min(methods, key=lambda method: n_cells[method]))
 
 
-def friedman_p_value(ranks: np.ndarray) -> float:
-    """How likely mean ranks this different are where methods do not differ; ties are allowed for.
-
-    ``ranks`` is (cells, methods). SciPy's ``friedmanchisquare`` is the same from three methods on,
-    and refuses two.
-    """
-    n_cells, k = ranks.shape
-    between = float(np.sum((ranks.sum(axis=0) - n_cells * (k + 1) / 2) ** 2))
-    within = float(np.sum(ranks**2)) - n_cells * k * (k + 1) ** 2 / 4
-    return float(chi2.sf((k - 1) * between / within, k - 1)) if within > 0 else 1.0
+def friedman_p_value(values: np.ndarray) -> float:
+    """How likely mean ranks this different are where methods do not differ; (cells, methods)."""
+    with np.errstate(invalid="ignore"):  # 0 / 0 where all methods tie in every cell
+        p_value = float(friedmanchisquare(*values.T).pvalue)
+    return 1.0 if np.isnan(p_value) else p_value
 
 
 def critical_difference(n_methods: int, n_cells: int) -> float:

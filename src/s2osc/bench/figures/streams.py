@@ -11,19 +11,18 @@ from s2osc.bench.figures.drawing import (
     METRIC_NAMES,
     Axes,
     Figure,
-    Record,
     Setting,
     add_legend,
     add_title,
     by_setting,
     counts_in_words,
     finished,
-    name_settings,
+    make_figure,
     panel_grid,
-    partition_of,
     styled,
 )
 from s2osc.bench.methods import OURS
+from s2osc.bench.records import Record, partition_of
 from s2osc.errors import DataError
 
 N_NAMED = 7
@@ -45,17 +44,13 @@ def draw_timeline(records: Sequence[Record]) -> Figure:
     if not found:
         raise DataError(f"none of {len(records)} records tells when classes come")
     panels = {s: min(mine, key=partition_of) for s, mine in by_setting(found).items()}
-    names, shared = name_settings(panels)
     n_classes = max(len(record["emerges"]) for record in panels.values())
-    figure, grid = panel_grid(len(panels), 2.8, 0.7 + 0.24 * n_classes)
-    for axes, (setting, record) in zip(grid.flat, panels.items(), strict=False):
-        _draw_timeline_on(axes, record)
-        axes.set_title(names[setting])
-    # Axes are shared, and so would be the names of classes, which differ between data sets.
-    title = "Classes of the stream, window by window"
-    add_title(figure, f"{title} ({shared})" if shared else title)
+    figure, axes_of, shared = panel_grid(panels, 2.8, 0.7 + 0.24 * n_classes)
+    for setting, axes in axes_of.items():
+        _draw_timeline_on(axes, panels[setting])
+    add_title(figure, "Classes of the stream, window by window", shared)
     partitions = counts_in_words(partition_of(record) for record in panels.values())
-    add_legend(figure, grid[0, 0], f"Partition {partitions}. Numbers are those of items.")
+    add_legend(figure, figure.axes[0], f"Partition {partitions}. Numbers are those of items.")
     return figure
 
 
@@ -81,6 +76,7 @@ def _draw_timeline_on(axes: Axes, record: Record) -> None:
             fontsize=6,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
         )
+    # Not as labels of ticks: axes are shared, and classes differ between data sets.
     for place, name in enumerate([*record["known_classes"], *record["unknown_classes"]]):
         axes.text(-0.55, place, str(name), ha="right", va="center", fontsize=7)
     n_windows = timeline.shape[1]
@@ -123,13 +119,12 @@ DRIFT = {
 @styled
 def draw_drift(record: Record) -> Figure:
     """How a stream that nobody answers goes astray: what is true, and what it believes."""
-    figure, grid = panel_grid(1, 4.0, 2.6)
-    axes, names = grid.flat[0], list(DRIFT.values())
+    figure = make_figure(5.2, 3.5)
+    axes, names = figure.subplots(), list(DRIFT.values())
     for metric, name in DRIFT.items():
         _draw_line(axes, name, _by_window(record, metric), names)
-    axes.set(xlabel="window", ylim=(0, 1.02))
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(axis="y")
+    axes.set(ylim=(0, 1.02))
+    _set_axes(axes, "window")
     add_title(figure, f"Drift of a self-taught stream: {record['dataset']}")
     add_legend(figure, axes, "Shares of items of each window.")
     return figure
@@ -158,26 +153,29 @@ def _draw_lines(
     """A panel per setting, a line per method; ``first`` is the number of the first place."""
     if not any(run for of in series.values() for runs in of.values() for run in runs):
         raise DataError(f"none of {len(records)} records is of a stream")
-    names, shared = name_settings(series)
     named = _named(series)
-    figure, grid = panel_grid(len(series), 2.8, 2.6)
-    for axes, (setting, of_method) in zip(grid.flat, series.items(), strict=False):
+    figure, axes_of, shared = panel_grid(series, 2.8, 2.6)
+    for setting, axes in axes_of.items():
+        of_method = series[setting]
         others = [method for method in of_method if method not in named]
         for method in [*others, *(each for each in named if each in of_method)]:
             _draw_line(axes, method, mean_by_place(of_method[method]), named, first)
-        axes.set(title=names[setting], xlabel=axis)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.grid(axis="y")
+        _set_axes(axes, axis)
     # A name for every line that some panel has, whichever panel that is.
-    _complete_legend(grid.flat[0], named)
+    _complete_legend(figure.axes[0], named)
     n_runs = counts_in_words(len(runs) for of in series.values() for runs in of.values())
     note = f"Mean over partitions ({n_runs} each)."
     if any(method not in named for of in series.values() for method in of):
         note += " Thin and grey: the other methods."
-    title = f"{what[0].upper()}{what[1:]}"
-    add_title(figure, f"{title} ({shared})" if shared else title)
-    add_legend(figure, grid.flat[0], note)
+    add_title(figure, f"{what[0].upper()}{what[1:]}", shared)
+    add_legend(figure, figure.axes[0], note)
     return figure
+
+
+def _set_axes(axes: Axes, what: str) -> None:
+    axes.set(xlabel=what)
+    axes.locator_params(axis="x", integer=True)
+    axes.grid(axis="y")
 
 
 def mean_by_place(runs: Sequence[Sequence[float]]) -> list[float]:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
-from s2osc.bench.figures.figures import figures_for, save
+from s2osc.bench.figures.drawing import save
+from s2osc.bench.figures.figures import figures_for
 from s2osc.bench.records import (
     Record,
     check_complete,
