@@ -314,17 +314,10 @@ def evaluate_paper_mode(
 # Streams. ``accuracies`` has a row per stage: the accuracy on the classes of each arrival so far
 
 
-def average_accuracies(accuracies: Sequence[Sequence[float]]) -> list[float]:
-    """A_k, the mean of acc_{k,j} over arrivals j, of each stage k.
-
-    >>> [round(a, 4) for a in average_accuracies([[0.9], [0.8, 0.9], [0.7, 0.8, 0.9]])]
-    [0.9, 0.85, 0.8]
-    """
-    return [float(np.mean(row)) for row in accuracies]
-
-
 def forgetting(accuracies: Sequence[Sequence[float]], joint_accuracy: float) -> float:
     """(A* - mean_k A_k) / A*, the supplement's; A* is the accuracy of one model of all data.
+
+    A_k is the mean of acc_{k,j} over arrivals j.
 
     It counts what was never learnt with what was forgotten, and is negative for a learner that is
     better than A*.
@@ -332,7 +325,7 @@ def forgetting(accuracies: Sequence[Sequence[float]], joint_accuracy: float) -> 
     >>> round(forgetting([[0.9], [0.8, 0.9], [0.7, 0.8, 0.9]], 0.95), 4)
     0.1053
     """
-    mean = float(np.mean(average_accuracies(accuracies)))
+    mean = float(np.mean([np.mean(row) for row in accuracies]))
     return (joint_accuracy - mean) / joint_accuracy
 
 
@@ -354,11 +347,10 @@ def chaudhry_forgetting(accuracies: Sequence[Sequence[float]]) -> float:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n partitions; of one alone, neither its error nor the deviation is known."""
+    """A mean over n partitions; of one alone, the error is not known."""
 
     mean: float
     half_width: float | None  # of the 95 % t-interval of the mean
-    deviation: float | None  # over n - 1
     n: int
 
 
@@ -371,6 +363,6 @@ def interval_over(values: Sequence[float]) -> Interval:
     n = len(values)
     mean = float(np.mean(values))
     if n == 1:
-        return Interval(mean, None, None, n)
-    deviation = float(np.std(values, ddof=1))
-    return Interval(mean, float(stdtrit(n - 1, 0.975)) * deviation / n**0.5, deviation, n)
+        return Interval(mean, None, n)
+    error = float(np.std(values, ddof=1)) / n**0.5
+    return Interval(mean, float(stdtrit(n - 1, 0.975)) * error, n)

@@ -241,7 +241,7 @@ def looked(monkeypatch, tmp_path) -> dict:
 def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(looked, flip):
     dataset = replace(make_dataset(12), flip=flip)
     split = split_dataset(dataset, PROTOCOL, 0)
-    run_once(pool_task.through_backbone(split, "quarters", flip=flip), METHOD, seed=0)
+    run_once(pool_task.PoolTask().through_backbone(split, "quarters", flip=flip), METHOD, seed=0)
     known, pool = looked["fitted"]
     assert known.shape == (2 * 8, 3, 12)
     assert pool.shape == (2 * 4 + 12, 3, 12)
@@ -272,7 +272,7 @@ def test_without_a_backbone_the_method_sees_the_images(data, runs, looked):
 
 def test_items_nobody_saw_go_through_the_backbone_too(looked):
     split = split_dataset(make_dataset(20), replace(PROTOCOL, held_out=2), 0)
-    through = pool_task.through_backbone(split, "quarters", flip=False)
+    through = pool_task.PoolTask().through_backbone(split, "quarters", flip=False)
     assert through.held_out.shape == (3 * 2, 3, 12)
     expected = (split.held_out[:, :4, :4].mean((1, 2)) - 100) / 50
     np.testing.assert_allclose(through.held_out[:, 0, 0], expected, atol=2e-3)

@@ -65,7 +65,7 @@ def run_experiment(
         }
         recorded_as = experiment.records or each
         runs = plan(
-            *(recorded_as, experiment, loaded, partitions, results), methods=methods, size=size
+            recorded_as, experiment, loaded, partitions, results, methods=methods, size=size
         )
         marks = {data: fingerprint(dataset) for data, dataset in loaded.items()}
         check_plan([run for of in runs for run in of], experiment, marks)
@@ -103,7 +103,9 @@ def check_plan(runs: Sequence[Trial], experiment: Experiment, marks: Mapping[str
             ) from error
         if is_done(run.path):
             check_same_settings(
-                *(run.path, run.method, run.protocol),
+                run.path,
+                run.method,
+                run.protocol,
                 data=marks[run.data],
                 shows_groups=experiment.shows_groups,
             )

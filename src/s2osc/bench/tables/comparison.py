@@ -152,7 +152,9 @@ def _cell(
         text = _interval(values, n_digits=DIGITS.get(metric, 3), best=best)
     else:
         text = _without_a_figure(runs.of(method, dataset))
-    paper = None if part == "held_out" else paper_figure(runs.table, method, dataset, metric)
+    paper = (
+        None if part == "held_out" else paper_figure(runs.experiment.table, method, dataset, metric)
+    )
     return text if paper is None else f"{text} [{paper:.3f}]"
 
 

@@ -31,25 +31,26 @@ from s2osc.bench.tables.words import (
     explain_streams,
     threads,
     what_failed,
-    what_is_missing,
+    what_to_note,
     who_beats_ours,
 )
 
 MOST_ROWS = 30
 """A table of more runs shows means alone."""
 WINDOW_COLUMNS = {
-    "known classes": ("n_known",),
-    "K": ("k",),
-    "labels": ("labels",),
-    "new classes": ("n_new",),
-    "found": ("n_found",),
-    "accuracy": ("metrics", "accuracy"),
-    "weighted F1": ("metrics", "f1"),
-    "F_out": ("metrics", "f_out"),
-    "seconds to recognise": ("seconds", "recognise"),
-    "seconds to learn": ("seconds", "learn"),
-    "MB at most so far": ("peak_memory_mb",),
+    "known classes": ("n_known", 0),
+    "K": ("k", 0),
+    "labels": ("labels", 0),
+    "new classes": ("n_new", 1),
+    "found": ("n_found", 1),
+    "accuracy": ("accuracy", 3),
+    "weighted F1": ("f1", 3),
+    "F_out": ("f_out", 3),
+    "seconds to recognise": ("recognise", 1),
+    "seconds to learn": ("learn", 1),
+    "MB at most so far": ("peak_memory_mb", 0),
 }
+"""What a window holds, by itself or among its metrics and seconds, and the digits shown."""
 Layout = Callable[[Runs], Sequence[Block]]
 
 
@@ -64,7 +65,7 @@ def make_blocks(
 def blocks_by_size(
     experiment: Experiment, records: Sequence[Record], *, brief: bool = False
 ) -> dict[str, list[Block]]:
-    layout = (BRIEF if brief else FULL)[experiment.layout]
+    layout = LAYOUTS[experiment.layout][brief]
     return {
         size: [block for block in layout(Runs(experiment, size, mine)) if block]
         for size, mine in by_size(records).items()
@@ -165,9 +166,7 @@ def pools_in_full(runs: Runs) -> Sequence[Block]:
         *pool_tables(runs),
         # Where methods share f, the seconds of a run are not those of a method.
         *([] if runs.experiment.keeps_networks else [seconds_table(runs)]),
-        who_beats_ours(runs),
-        what_is_missing(runs),
-        what_failed(runs.records),
+        *what_to_note(runs),
         *([paragraph] if never_seen else []),
         *never_seen,
     ]
@@ -183,9 +182,7 @@ def streams_in_full(runs: Runs) -> Sequence[Block]:
         describe_streams(runs),
         explain_streams(runs),
         *stream_tables(runs),
-        who_beats_ours(runs),
-        what_is_missing(runs),
-        what_failed(runs.records),
+        *what_to_note(runs),
     ]
 
 
@@ -218,9 +215,7 @@ def windows_in_full(runs: Runs) -> Sequence[Block]:
         describe_streams(runs),
         "Cells: mean over partitions; – is not recorded. A new class is unknown in its window.",
         *tables,
-        who_beats_ours(runs),
-        what_is_missing(runs),
-        what_failed(runs.records),
+        *what_to_note(runs),
     ]
 
 
@@ -251,45 +246,28 @@ def _window_rows(runs: Runs, dataset: str) -> tuple[tuple[str, ...], ...]:
     for place in range(longest):
         for method, windows in followed.items():
             if here := [run[place] for run in windows if len(run) > place]:
-                cells = [_mean_of(here, path) for path in WINDOW_COLUMNS.values()]
+                cells = [_mean_of(here, *column) for column in WINDOW_COLUMNS.values()]
                 rows.append((str(place + 1), method, *cells))
     return tuple(rows)
 
 
-def _mean_of(windows: Sequence[Mapping[str, Any]], path: Sequence[str]) -> str:
-    """The mean of a figure over partitions; a number of things has no digits.
+def _mean_of(windows: Sequence[Mapping[str, Any]], name: str, n_digits: int) -> str:
+    """The mean of a figure over partitions.
 
-    >>> _mean_of([{"metrics": {"f1": 0.5}}, {"metrics": {"f1": 0.7}}], ("metrics", "f1"))
+    >>> _mean_of([{"metrics": {"f1": 0.5}}, {"metrics": {"f1": 0.7}}], "f1", 3)
     '0.600'
-    >>> _mean_of([{"k": 200}], ("k",)), _mean_of([{"k": None}], ("k",))
+    >>> _mean_of([{"k": 200}], "k", 0), _mean_of([{"k": None}], "k", 0)
     ('200', '–')
     """
-    values = []
-    for window in windows:
-        value: Any = window
-        for step in path:
-            value = (value or {}).get(step)
-        if value is not None:
-            values.append(value)
-    if not values:
-        return "–"
-    mean = float(np.mean(values))
-    if path[0] == "metrics":
-        return f"{mean:.3f}"
-    if path[0] in ("seconds", "n_new", "n_found"):
-        return f"{mean:.1f}"
-    return f"{mean:.0f}"
+    flat = [{**each, **each.get("metrics", {}), **each.get("seconds", {})} for each in windows]
+    values = [each[name] for each in flat if each.get(name) is not None]
+    return f"{np.mean(values):.{n_digits}f}" if values else "–"
 
 
-FULL: dict[str, Layout] = {
-    "rows": runs_in_full,
-    "matrix": pools_in_full,
-    "stream": streams_in_full,
-    "windows": windows_in_full,
+LAYOUTS: dict[str, tuple[Layout, Layout]] = {
+    "rows": (runs_in_full, runs_in_brief),
+    "matrix": (pools_in_full, pools_in_brief),
+    "stream": (streams_in_full, streams_in_brief),
+    "windows": (windows_in_full, windows_in_brief),
 }
-BRIEF: dict[str, Layout] = {
-    "rows": runs_in_brief,
-    "matrix": pools_in_brief,
-    "stream": streams_in_brief,
-    "windows": windows_in_brief,
-}
+"""By the layout of an experiment: in full, and in brief."""

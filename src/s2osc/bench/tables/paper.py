@@ -25,24 +25,14 @@ How the columns were read:
   stand beside our ``class_accuracy``, and beside nothing where unknown classes count as one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TypeVar
 
 Figures = Mapping[tuple[str, str], Mapping[str, float]]
 
 FIVE_SETS = ("fashion_mnist", "cifar10", "svhn", "mnist", "cinic10")
 THREE_SETS = ("mnist", "cifar10", "svhn")
-METHODS = (
-    "isolation-forest",
-    "one-class-svm",
-    "lacu-svm",
-    "senc-mas",
-    "odin",
-    "cfo",
-    "cpe",
-    "dtc",
-    "s2osc",
-)
-STREAM_METHODS = (*METHODS[:-1], "i-s2osc")
 
 _ONE_ACCURACY_F1 = """
 isolation-forest  .554 .243 .198 .632 .240  .553 .243 .197 .625 .240
@@ -157,60 +147,50 @@ f_out       .230 .406 .404 .685 .796 .736 .233 .233 .802
 forgetting  -    .625 .633 .678 .606 .390 .374 .374 .305
 """
 
-Cell = tuple[tuple[str, str], str, float]
+Cell = tuple[tuple[str, str], str, float]  # method and data set, metric, value
+Column = TypeVar("Column")
 
 
-def _rows(block: str) -> dict[str, list[str]]:
-    """The first word of each line, and its cells."""
-    return {first: cells for first, *cells in (line.split() for line in block.split("\n") if line)}
+def _cells(block: str, columns: Iterable[Column]) -> Iterator[tuple[str, Column, float]]:
+    """The first word of the line, the column and the value of each cell that is no dash."""
+    heads = list(columns)
+    for line in block.strip().splitlines():
+        first, *cells = line.split()
+        for head, cell in zip(heads, cells, strict=True):
+            if cell != "-":
+                yield first, head, float(cell)
+
+
+METHODS = tuple(line.split()[0] for line in _ONE_ACCURACY_F1.strip().splitlines())
+STREAM_METHODS = (*METHODS[:-1], "i-s2osc")
 
 
 def _headed(block: str, datasets: Sequence[str], metrics: tuple[str, str]) -> list[Cell]:
     """A row per method: one metric on every data set, then the other."""
-    places = [(dataset, metric) for metric in metrics for dataset in datasets]
-    return _cells(block, places)
+    columns = [(dataset, metric) for metric in metrics for dataset in datasets]
+    return [((method, data), metric, x) for method, (data, metric), x in _cells(block, columns)]
 
 
 def _paired(block: str, datasets: Sequence[str]) -> list[Cell]:
     """A row per method: precision and recall of one data set, then of the next."""
-    places = [(dataset, metric) for dataset in datasets for metric in ("precision", "recall")]
-    return _cells(block, places)
+    columns = [(dataset, metric) for dataset in datasets for metric in ("precision", "recall")]
+    return [((method, data), metric, x) for method, (data, metric), x in _cells(block, columns)]
 
 
-def _cells(block: str, places: Sequence[tuple[str, str]]) -> list[Cell]:
-    return [
-        ((method, dataset), metric, float(cell))
-        for method, cells in _rows(block).items()
-        for (dataset, metric), cell in zip(places, cells, strict=True)
-        if cell != "-"
-    ]
-
-
-def _turned(block: str, dataset: str, methods: Sequence[str]) -> list[Cell]:
+def _by_metric(block: str, dataset: str, methods: Sequence[str]) -> list[Cell]:
     """A row per metric, a column per method."""
-    return [
-        ((method, dataset), metric, float(cell))
-        for metric, cells in _rows(block).items()
-        for method, cell in zip(methods, cells, strict=True)
-        if cell != "-"
-    ]
+    return [((method, dataset), metric, x) for metric, method, x in _cells(block, methods)]
 
 
-def _forgetting() -> list[Cell]:
+def _by_dataset(block: str, metric: str, methods: Sequence[str]) -> list[Cell]:
     """A row per data set, a column per method."""
-    return [
-        ((method, dataset), "forgetting", float(cell))
-        for dataset, cells in _rows(_FORGETTING).items()
-        for method, cell in zip(STREAM_METHODS, cells, strict=True)
-        if cell != "-"
-    ]
+    return [((method, dataset), metric, x) for dataset, method, x in _cells(block, methods)]
 
 
 def _gather(*parts: list[Cell]) -> Figures:
     figures: dict[tuple[str, str], dict[str, float]] = {}
-    for part in parts:
-        for key, metric, value in part:
-            figures.setdefault(key, {})[metric] = value
+    for key, metric, value in chain(*parts):
+        figures.setdefault(key, {})[metric] = value
     return figures
 
 
@@ -224,7 +204,7 @@ PAPER: Mapping[str, Figures] = {
     ),
     "three": _gather(_headed(_THREE_F_OUT, THREE_SETS, _F_OUT)),
     "five": _gather(_headed(_FIVE_F_OUT, THREE_SETS, _F_OUT)),
-    "large": _gather(_turned(_LARGE, "cifar30", METHODS)),
+    "large": _gather(_by_metric(_LARGE, "cifar30", METHODS)),
     "ablation": _gather(
         _headed(_ABLATION_ACCURACY_F1, THREE_SETS, _ACCURACY_F1),
         _headed(_ABLATION_PRECISION_RECALL, THREE_SETS, ("precision", "recall")),
@@ -232,12 +212,10 @@ PAPER: Mapping[str, Figures] = {
     "stream": _gather(
         _headed(_STREAM_ACCURACY_F1, FIVE_SETS, _ACCURACY_F1),
         _paired(_STREAM_PAIRS, FIVE_SETS),
-        _forgetting(),
+        _by_dataset(_FORGETTING, "forgetting", STREAM_METHODS),
     ),
-    "stream_several": _gather(_turned(_STREAM_SEVERAL, "cifar10", STREAM_METHODS)),
+    "stream_several": _gather(_by_metric(_STREAM_SEVERAL, "cifar10", STREAM_METHODS)),
 }
-
-
 OF_SEVERAL_CLASSES = ("large", "stream_several")
 _PER_CLASS = ("accuracy", "precision", "recall", "f1")
 

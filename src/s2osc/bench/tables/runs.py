@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.experiments.experiment import SIZES, Experiment
 from s2osc.bench.records import Record, partition_of
 
-SIZE_NAMES = ("paper", "cpu", "smoke")
 TITLES = {
     "mnist": "MNIST",
     "fashion_mnist": "Fashion-MNIST",
@@ -28,11 +27,6 @@ class Runs:
     experiment: Experiment
     size: str
     records: Sequence[Record]
-
-    @property
-    def table(self) -> str | None:
-        """The paper's table that stands beside this one."""
-        return self.experiment.table
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -102,7 +96,7 @@ def by_size(records: Iterable[Record]) -> dict[str, list[Record]]:
     found: dict[str, list[Record]] = {}
     for record in records:
         found.setdefault(record.get("size") or "", []).append(record)
-    places = {size: place for place, size in enumerate(("", *SIZE_NAMES))}
+    places = {size: place for place, size in enumerate(("", *SIZES))}
     return {s: found[s] for s in sorted(found, key=lambda s: (places.get(s, len(places)), s))}
 
 

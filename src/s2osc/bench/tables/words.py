@@ -28,29 +28,20 @@ NOTES = {
 
 
 def describe_pools(runs: Runs) -> str:
-    facts = [
-        f"size {runs.size}" if runs.size else "",
-        _protocols(runs),
-        _partitions(runs),
-        threads(runs.records),
-        TITLES["svhn"] if "svhn" in runs.recorded else "",
-    ]
-    return f"{runs.experiment.title} ({'; '.join(fact for fact in facts if fact)}):"
+    svhn = TITLES["svhn"] if "svhn" in runs.recorded else ""
+    return _title(runs, _protocols(runs), _partitions(runs), threads(runs.records), svhn)
 
 
 def describe_streams(runs: Runs) -> str:
-    protocols = dict.fromkeys(
-        stream_in_words(record["protocol"]) for record in runs.records if "protocol" in record
-    )
-    facts = [
-        f"size {runs.size}" if runs.size else "",
-        *protocols,
-        labels_in_words(runs.records),
-        levels_in_words(runs.records),
-        _partitions(runs),
-        threads(runs.records),
-    ]
-    return f"{runs.experiment.title} ({'; '.join(fact for fact in facts if fact)}):"
+    records = runs.records
+    protocols = dict.fromkeys(stream_in_words(r["protocol"]) for r in records if "protocol" in r)
+    limits = labels_in_words(records), levels_in_words(records)
+    return _title(runs, *protocols, *limits, _partitions(runs), threads(records))
+
+
+def _title(runs: Runs, *facts: str) -> str:
+    size = f"size {runs.size}" if runs.size else ""
+    return f"{runs.experiment.title} ({'; '.join(filter(None, [size, *facts]))}):"
 
 
 def _partitions(runs: Runs) -> str:
@@ -145,13 +136,8 @@ def levels_in_words(records: Sequence[Record]) -> str:
     """
     key = "learner.method.decision.level"
     levels = {record.get("settings", {}).get(key) for record in records} - {None}
-    return (
-        f"tested at a level of {' and '.join(f'{x:.0%}' for x in sorted(levels))}".replace(
-            "%", " %"
-        )
-        if levels
-        else ""
-    )
+    texts = [f"{100 * level:.0f} %" for level in sorted(levels)]
+    return f"tested at a level of {' and '.join(texts)}" if levels else ""
 
 
 # How to read the cells
@@ -219,6 +205,10 @@ def _joint(runs: Runs) -> str:
 
 
 # What a reader should not miss
+
+
+def what_to_note(runs: Runs) -> list[str]:
+    return [who_beats_ours(runs), what_is_missing(runs), what_failed(runs.records)]
 
 
 def who_beats_ours(runs: Runs) -> str:

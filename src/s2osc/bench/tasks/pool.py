@@ -1,7 +1,7 @@
 """A fitted method and a split -> figures. This is the only place where the truth enters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,27 +42,29 @@ def judge(
 ) -> Judgement:
     """All figures of one run; ``predictions`` are those for the pool."""
     n_unknown = len(split.unknown_classes)
-    is_unknown = split.truth == UNKNOWN
-    figures = evaluate(split.truth, predictions)
-    groups = groups_of(fitted, split.pool, predictions, n_unknown, seed=seed)
-    figures |= evaluate_groups(split.truth_classes, is_unknown, groups)
-    if n_unknown > 1:
-        figures |= evaluate_classes(split.truth, split.truth_classes, predictions.labels, groups)
+
+    def figures_of(
+        inputs: np.ndarray, truth: np.ndarray, classes: np.ndarray, answers: Predictions
+    ) -> dict[str, float]:
+        groups = groups_of(fitted, inputs, answers, n_unknown, seed=seed)
+        figures = evaluate(truth, answers) | evaluate_groups(classes, truth == UNKNOWN, groups)
+        if n_unknown > 1:
+            figures |= evaluate_classes(truth, classes, answers.labels, groups)
+        return figures
+
+    figures = figures_of(split.pool, split.truth, split.truth_classes, predictions)
     if isinstance(fitted, Solution):
         figures |= judge_steps(split, fitted)
-    in_paper_mode = held_out = None
+    held_out = in_paper_mode = None
+    if len(split.held_out):
+        new = split.held_out
+        held_out = figures_of(
+            new, split.held_out_truth, split.held_out_classes, fitted.predict(new)
+        )
     if detects_only:
         in_paper_mode = evaluate_paper_mode(
             split.truth, split.truth_classes, predictions, fitted.features(split.pool), seed=seed
         )
-    if len(split.held_out):
-        of_new = fitted.predict(split.held_out)
-        new_groups = groups_of(fitted, split.held_out, of_new, n_unknown, seed=seed)
-        truth, classes = split.held_out_truth, split.held_out_classes
-        held_out = evaluate(truth, of_new)
-        held_out |= evaluate_groups(classes, truth == UNKNOWN, new_groups)
-        if n_unknown > 1:
-            held_out |= evaluate_classes(truth, classes, of_new.labels, new_groups)
     return Judgement(figures, held_out, in_paper_mode)
 
 
@@ -148,13 +150,8 @@ def run_once(
             )
         judged = judge(split, fitted, predictions, detects_only=detects_only, seed=seed)
     seconds = seconds_per_step(fitted, clock.seconds, cache)
-    record: dict[str, Any] = {
-        "metrics": judged.metrics,
-        "held_out": judged.held_out,
-        "paper_mode": judged.paper_mode,
-        "seconds": seconds,
-        "seconds_total": round(sum(seconds.values()), 1),
-    }
+    total = round(sum(seconds.values()), 1)
+    record: dict[str, Any] = asdict(judged) | {"seconds": seconds, "seconds_total": total}
     if isinstance(fitted, Solution):
         record |= {"k": fitted.k, "steps": fitted.n_steps}
     if pictures:
@@ -172,28 +169,6 @@ def seconds_per_step(
     return steps
 
 
-def describe_split(split: Split, dataset: Dataset) -> dict[str, Any]:
-    """The facts of a pool."""
-    return {
-        "unknown_share": round(float(np.mean(split.truth == UNKNOWN)), 4),
-        "known_classes": [dataset.classes[c] for c in split.known_classes],
-        "unknown_classes": [dataset.classes[c] for c in split.unknown_classes],
-        "n_training": len(split.known),
-        "n_pool": len(split.pool),
-        "n_held_out": len(split.held_out),
-    }
-
-
-def through_backbone(split: Split, name: str, *, flip: bool) -> Split:
-    """The split with features of its images, and of a few views of them, in their place."""
-    backbone = load_backbone(name, source=split.pool.shape[1:3])
-    known, pool, held_out = (
-        compute_features(images, backbone, flip=flip) if len(images) else images
-        for images in (split.known.inputs, split.pool, split.held_out)
-    )
-    return replace(split, known=Labelled(known, split.known.labels), pool=pool, held_out=held_out)
-
-
 class PoolTask:
     """Labelled items of known classes and a pool: fit, answer, compare with the truth."""
 
@@ -205,10 +180,23 @@ class PoolTask:
         return split_dataset(dataset, protocol, partition)
 
     def through_backbone(self, items: Split, name: str, *, flip: bool) -> Split:
-        return through_backbone(items, name, flip=flip)
+        backbone = load_backbone(name, source=items.pool.shape[1:3])
+        known, pool, held_out = (
+            compute_features(images, backbone, flip=flip) if len(images) else images
+            for images in (items.known.inputs, items.pool, items.held_out)
+        )
+        labelled = Labelled(known, items.known.labels)
+        return replace(items, known=labelled, pool=pool, held_out=held_out)
 
     def describe(self, items: Split, dataset: Dataset) -> dict[str, Any]:
-        return describe_split(items, dataset)
+        return {
+            "unknown_share": round(float(np.mean(items.truth == UNKNOWN)), 4),
+            "known_classes": [dataset.classes[c] for c in items.known_classes],
+            "unknown_classes": [dataset.classes[c] for c in items.unknown_classes],
+            "n_training": len(items.known),
+            "n_pool": len(items.pool),
+            "n_held_out": len(items.held_out),
+        }
 
     def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
         return run_once(
