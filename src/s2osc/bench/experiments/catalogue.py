@@ -34,95 +34,80 @@ def _k_sweep() -> dict[str, Method]:
     return fixed | _pick((OURS,))
 
 
+_TABLE1 = Experiment(
+    "One unknown class: half of the classes known",
+    SINGLE_UNKNOWN,
+    _pick(COMPARED),
+    data=("mnist", "fashion_mnist", "cifar10", "cifar10-features", "svhn", "cinic10_sample"),
+    layout="matrix",
+    table="one",
+    sizes=SIZES,
+)
+_SEVERAL = replace(
+    _TABLE1,
+    title="Three unknown classes at once: half of the classes known",
+    protocol=Protocol(n_unknown=3),
+    data=("mnist", "fashion_mnist", "cifar10-features"),
+    headlines=("class_f1",),
+    table="three",
+)
+_OF_TWO_SETS = replace(_TABLE1, data=("mnist", "fashion_mnist"), table=None)
+
 COMPARISONS = {
-    "table1": Experiment(
-        "One unknown class: half of the classes known",
-        SINGLE_UNKNOWN,
-        _pick(COMPARED),
-        data=("mnist", "fashion_mnist", "cifar10", "cifar10-features", "svhn", "cinic10_sample"),
-        layout="matrix",
-        table="one",
-        sizes=SIZES,
-    ),
-    "table1-released": Experiment(
-        "The released split: classes 0-4 known, 5 unknown",
-        replace(RELEASED_SPLIT, sizes=None),
-        _pick(COMPARED),
-        layout="matrix",
+    "table1": _TABLE1,
+    "table1-released": replace(
+        _OF_TWO_SETS,
+        title="The released split: classes 0-4 known, 5 unknown",
+        protocol=replace(RELEASED_SPLIT, sizes=None),
         table="one",
         sizes=SIZES | {"paper": Size((4_000, 2_000, 6_000), 0, "paper", "heads")},
     ),
-    "several-3": Experiment(
-        "Three unknown classes at once: half of the classes known",
-        Protocol(n_unknown=3),
-        _pick(COMPARED),
-        data=("mnist", "fashion_mnist", "cifar10-features"),
-        layout="matrix",
-        headlines=("class_f1",),
-        table="three",
-        sizes=SIZES,
-    ),
-    "several-5": Experiment(
-        "Five unknown classes at once: half of the classes known",
-        Protocol(n_unknown=5),
-        _pick(COMPARED),
-        data=("mnist", "fashion_mnist", "cifar10-features"),
-        layout="matrix",
-        headlines=("class_f1",),
+    "several-3": _SEVERAL,
+    "several-5": replace(
+        _SEVERAL,
+        title="Five unknown classes at once: half of the classes known",
+        protocol=Protocol(n_unknown=5),
         table="five",
-        sizes=SIZES,
     ),
-    "large": Experiment(
-        "Many classes: 20 of the 30 of CIFAR-30 known, the other ten unknown",
-        Protocol(n_known=20, n_unknown=10),
-        _pick(COMPARED),
+    "large": replace(
+        _SEVERAL,
+        title="Many classes: 20 of the 30 of CIFAR-30 known, the other ten unknown",
+        protocol=Protocol(n_known=20, n_unknown=10),
         data=("cifar30-features", "cifar30"),
-        layout="matrix",
-        headlines=("class_f1",),
         table="large",
         sizes=SIZES | {"cpu": Size((300, 120, 1_500), 60, "plain", "heads")},
     ),
-    "k-sweep": Experiment(
-        "The number K of distinct unknown items",
-        SINGLE_UNKNOWN,
-        _k_sweep(),
-        layout="matrix",
+    "k-sweep": replace(
+        _OF_TWO_SETS,
+        title="The number K of distinct unknown items",
+        methods=_k_sweep(),
         sizes=SIZES | {"cpu": Size((2_000, 1_000, 3_000), 200, "plain", "heads")},
     ),
-    "ablation": Experiment(
-        "The paper's ablations, and ours",
-        SINGLE_UNKNOWN,
-        _pick((*ABLATED, OURS)),
-        layout="matrix",
+    "ablation": replace(
+        _OF_TWO_SETS,
+        title="The paper's ablations, and ours",
+        methods=_pick((*ABLATED, OURS)),
         headlines=("f1", "f_out"),
         table="ablation",
-        sizes=SIZES,
     ),
-    "runtime": Experiment(
-        "Seconds of a run, f included, each method by itself",
-        SINGLE_UNKNOWN,
-        _pick(COMPARED),
+    "runtime": replace(
+        _OF_TWO_SETS,
+        title="Seconds of a run, f included, each method by itself",
         data=("mnist", "cifar10-features"),
-        layout="matrix",
-        sizes=SIZES,
         keeps_networks=False,
     ),
-    "embeddings": Experiment(
-        "What methods see: known and unknown items in two dimensions",
-        SINGLE_UNKNOWN,
-        _pick(SHOWN),
+    "embeddings": replace(
+        _OF_TWO_SETS,
+        title="What methods see: known and unknown items in two dimensions",
+        methods=_pick(SHOWN),
         data=("mnist",),
-        layout="matrix",
-        sizes=SIZES,
         pictures=("embedding",),
     ),
-    "case-study": Experiment(
-        "Items the filter took for distinct unknowns, and unknown ones it did not; counterfactuals",
-        SINGLE_UNKNOWN,
-        _pick(("s2osc-paper", "s2osc", "cfo")),
-        data=("mnist", "fashion_mnist"),
-        layout="matrix",
-        sizes=SIZES,
+    "case-study": replace(
+        _OF_TWO_SETS,
+        title="Items the filter took for distinct unknowns, and unknown ones it did not; "
+        "counterfactuals",
+        methods=_pick(("s2osc-paper", "s2osc", "cfo")),
         pictures=("gallery", "counterfactuals"),
     ),
 }

@@ -19,6 +19,7 @@ import numpy as np
 from s2osc.bench.records import Record
 from s2osc.errors import DataError, SettingsError
 from s2osc.files import write_whole, writing
+from s2osc.text import plural
 
 try:
     from matplotlib import style
@@ -78,9 +79,8 @@ class Setting(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        classes = "class" if self.n_unknown == 1 else "classes"
         size = f"{self.size} size" if self.size else ""
-        return self.dataset, f"{self.n_unknown} unknown {classes}", size
+        return self.dataset, plural(self.n_unknown, "unknown class"), size
 
     def __str__(self) -> str:
         return ", ".join(part for part in self.parts if part)

@@ -102,56 +102,45 @@ def _table_of_runs(runs: Runs, *, shows_runs: bool) -> Table:
             mine = [r for r in runs.right if (r["dataset"], r["method"]) == (dataset, method)]
             mine.sort(key=partition_of)
             if shows_runs:
-                rows += [_run_cells(record, experiment) for record in mine]
+                rows += [_row_of_runs(_classes(record), [record], experiment) for record in mine]
             if len(mine) > 1 or (mine and not shows_runs):
                 what = method if len(methods) > 1 else "mean"
-                rows.append(_mean_cells(f"{what} of {len(mine)}", mine, experiment))
+                name = f"{what} of {len(mine)}"
+                rows.append(_row_of_runs(name, mine, experiment, mark="**"))
     first = "known / unknown" if shows_runs else "method"
-    paper = ("paper's F1",) if _shows_f1(experiment) else ()
+    paper = ["paper's F1"] if "f1" in experiment.columns.values() else []
     header = ("data", first, *experiment.columns, *paper, "seconds")
-    return Table(header, tuple(map(tuple, rows)), n_labels=2)
+    return Table(header, tuple(rows), n_labels=2)
 
 
-def _run_cells(record: Record, experiment: Experiment) -> list[str]:
+def _classes(record: Record) -> str:
     unknown = ", ".join(record["unknown_classes"]) or "nothing"
-    classes = f"{', '.join(record['known_classes'])} / {unknown}"
-    figures = [_mean([record["metrics"].get(key)]) for key in experiment.columns.values()]
-    paper = _paper_f1(record["dataset"], experiment)
-    return [record["dataset"], classes, *figures, *paper, f"{record['seconds_total']:.0f}"]
+    return f"{', '.join(record['known_classes'])} / {unknown}"
 
 
-def _mean_cells(what: str, records: Sequence[Record], experiment: Experiment) -> list[str]:
-    """Mean ± standard deviation over the partitions that have the figure."""
+def _row_of_runs(
+    name: str, records: Sequence[Record], experiment: Experiment, mark: str = ""
+) -> tuple[str, ...]:
+    """Mean ± standard deviation over the partitions that have the figure; the paper's F1."""
     cells = []
     for key in experiment.columns.values():
         values = [r["metrics"][key] for r in records if key in r["metrics"]]
         deviation = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-        cells.append(f"**{_mean(values)}**{deviation}" if values else "")
-    seconds = np.mean([record["seconds_total"] for record in records])
+        cells.append(f"{mark}{_mean(values)}{mark}{deviation}" if values else "")
     dataset = records[0]["dataset"]
-    return [dataset, what, *cells, *_paper_f1(dataset, experiment), f"{seconds:.0f}"]
+    if "f1" in experiment.columns.values():
+        # Of the whole data set alone: no row here says what a sample is.
+        paper = PAPER["one"].get(("s2osc", dataset))
+        cells.append(f"{paper['f1']:.3f}" if paper else "")
+    seconds = np.mean([record["seconds_total"] for record in records])
+    return (dataset, name, *cells, f"{seconds:.0f}")
 
 
-def _mean(values: Sequence[float | None]) -> str:
+def _mean(values: Sequence[float]) -> str:
     """A mean in three digits; a number of things in none."""
-    found = [value for value in values if value is not None]
-    if not found:
-        return ""
-    mean = float(np.mean(found))
-    is_number = all(isinstance(value, int) for value in found) and mean == round(mean)
+    mean = float(np.mean(values))
+    is_number = all(isinstance(value, int) for value in values) and mean == round(mean)
     return f"{mean:.0f}" if is_number else f"{mean:.3f}"
-
-
-def _shows_f1(experiment: Experiment) -> bool:
-    return "f1" in experiment.columns.values()
-
-
-def _paper_f1(dataset: str, experiment: Experiment) -> list[str]:
-    """Where ours is shown, and of the whole data set: no row here says what a sample is."""
-    if not _shows_f1(experiment):
-        return []
-    figures = PAPER["one"].get(("s2osc", dataset))
-    return [f"{figures['f1']:.3f}" if figures else ""]
 
 
 # Methods against data sets

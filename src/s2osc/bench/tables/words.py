@@ -10,6 +10,7 @@ from s2osc.bench.records import Record, partition_of
 from s2osc.bench.tables.runs import TITLES, Runs, dataset_title, find_gaps, gaps_in_words
 from s2osc.errors import DataError
 from s2osc.metrics import interval_over
+from s2osc.text import plural
 
 CELLS = (
     "Cells: mean over partitions ± half of its 95 % t-interval (number of partitions) [the "
@@ -45,7 +46,8 @@ def _title(runs: Runs, *facts: str) -> str:
 
 
 def _partitions(runs: Runs) -> str:
-    return f"partition{_s(runs.partitions)} {', '.join(map(str, runs.partitions))}"
+    numbers = ", ".join(map(str, runs.partitions))
+    return f"partition{'' if len(runs.partitions) == 1 else 's'} {numbers}"
 
 
 def threads(records: Iterable[Record]) -> str:
@@ -55,7 +57,7 @@ def threads(records: Iterable[Record]) -> str:
     '1 thread, 2 threads'
     """
     numbers = sorted({record["machine"]["threads"] for record in records if "machine" in record})
-    return ", ".join(f"{n} thread{'' if n == 1 else 's'}" for n in numbers)
+    return ", ".join(plural(n, "thread") for n in numbers)
 
 
 def _protocols(runs: Runs) -> str:
@@ -84,7 +86,7 @@ def pool_in_words(settings: Mapping[str, Any]) -> str:
     """
     texts = []
     if n_unknown := settings.get("n_unknown"):
-        texts.append(f"{n_unknown} unknown class{'' if n_unknown == 1 else 'es'}")
+        texts.append(plural(n_unknown, "unknown class"))
     if sizes := settings.get("sizes"):
         training, pool, unknown = sizes
         at_most = "at most " if settings.get("shrink") else ""
@@ -230,7 +232,7 @@ def who_beats_ours(runs: Runs) -> str:
             if mean > our_mean:
                 found.append(
                     f"{method} on {dataset_title(dataset)} ({mean:.3f} against {our_mean:.3f}, "
-                    f"{len(common)} partition{_s(common)})"
+                    f"{plural(len(common), 'partition')})"
                 )
     if found:
         return f"Better than {OURS} in mean weighted F1: {'; '.join(found)}."
@@ -251,7 +253,3 @@ def what_failed(records: Iterable[Record]) -> str:
         if record.get("error")
     ]
     return f"Failed: {'; '.join(texts)}." if texts else ""
-
-
-def _s(things: Sequence[object]) -> str:
-    return "" if len(things) == 1 else "s"
