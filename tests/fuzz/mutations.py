@@ -192,10 +192,16 @@ def odd_tensors(rng: np.random.Generator, path: Path) -> None:
     for name in rng.choice(sorted(arrays), size=min(2, len(arrays)), replace=False):
         array = arrays[name]
         odd = (
-            *(array[:0], array[..., None], array.ravel(), array.astype("f8"), array.astype("i8")),
+            *(
+                np.ravel(array)[:0],
+                array[..., None],
+                array.ravel(),
+                array.astype("f8"),
+                array.astype("i8"),
+            ),
             *(np.full_like(array, np.nan if array.dtype.kind == "f" else 99), array * 0),
             *(np.concatenate([array, array]) if array.ndim else array[None], array.T),
-            np.full_like(array, 3e38 if array.dtype.kind == "f" else -7),
+            np.full_like(array, 3e38 if array.dtype.kind == "f" else np.iinfo(array.dtype).max),
         )
         arrays[name] = np.ascontiguousarray(odd[rng.integers(len(odd))])
     if rng.random() < 0.2:
@@ -275,11 +281,13 @@ def odd_zip(rng: np.random.Generator, path: Path) -> None:
         zipfile.ZipFile(path) as old,
         zipfile.ZipFile(packed, "w", methods[rng.integers(3)]) as new,
     ):
-        for name in old.namelist():
+        for row, name in enumerate(old.namelist()):
             content = old.read(name)
             if rng.random() < 0.5:
                 content = content[: rng.integers(len(content))]
-            new.writestr((name, name, f"../{name}", name[:-1], "y.npy")[rng.integers(5)], content)
+            new.writestr(
+                (name, name, f"../{name}", name[:-1], f"y{row}.npy")[rng.integers(5)], content
+            )
     path.write_bytes(packed.getvalue())
 
 
@@ -341,7 +349,7 @@ def odd_columns(rng: np.random.Generator, path: Path) -> None:
         pa.array([float("nan")] * n),
         pa.array([3e38] * n),
         pa.array(whole, pa.timestamp("us", "Nowhere/Else")),
-        pa.array([2**62] * n, pa.timestamp("s")),
+        pa.array([2**62] * n, pa.timestamp("us")),
         pa.array([[1.0]] * n),
         pa.array([[]] * n, pa.list_(pa.float32())),
         pa.array([{"a": 1}] * n),

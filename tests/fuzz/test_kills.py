@@ -50,7 +50,7 @@ def without_seconds(found: Any) -> Any:
         return {
             key: without_seconds(value)
             for key, value in found.items()
-            if not key.startswith("seconds")
+            if not key.startswith("seconds") and key != "written"
         }
     return [without_seconds(value) for value in found] if isinstance(found, list) else found
 
