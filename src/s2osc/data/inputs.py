@@ -129,15 +129,6 @@ class OpenKnown:
         return known
 
 
-def read_known_and_pool(
-    known: Path, pool: Path, *, side: int | None = None, max_megapixels: float = MAX_MEGAPIXELS
-) -> tuple[Items, Items, InputShape]:
-    """Labelled items and a pool, brought to one shape that is chosen over both."""
-    opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
-    shape = opened.shape(side)
-    return *opened.read(shape), shape
-
-
 def open_known_and_pool(
     known: Path, pool: Path, *, max_megapixels: float = MAX_MEGAPIXELS
 ) -> OpenSources:

@@ -68,6 +68,11 @@ class Evidence:
         names = ("seed_score", "seed_label", "seed_nearest", "seed_weight")
         return replace(self, **{name: getattr(self, name)[~left_out] for name in names})
 
+    @property
+    def n_effective(self) -> float:
+        """The number of seeds of equal weight that these are worth."""
+        return statistics.effective_number(self.seed_weight)
+
     def tails(self) -> Tails:
         return statistics.tails(self.score, self.seed_score, self.seed_weight)
 
@@ -83,15 +88,12 @@ class Decision(NamedTuple):
 
 
 def share_of_unknown(evidence: Evidence) -> Estimate:
-    curve = evidence.tails()
-    return statistics.unknown_share(
-        curve, len(evidence.score), statistics.effective_number(evidence.seed_weight)
-    )
+    """The unknown share of the pool, estimated low."""
+    return statistics.unknown_share(evidence.tails(), len(evidence.score), evidence.n_effective)
 
 
 def _likely_share(evidence: Evidence, curve: Tails) -> float:
-    n_seeds = statistics.effective_number(evidence.seed_weight)
-    return statistics.likely_share(curve, len(evidence.score), n_seeds)
+    return statistics.likely_share(curve, len(evidence.score), evidence.n_effective)
 
 
 def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
@@ -105,13 +107,8 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
     allowed = curve.thresholds >= limit
     if not allowed.any():
         return limit
-    f_out = _estimated_f_out(evidence, share)
+    f_out = statistics.estimated_f_out(curve, share, evidence.n_effective)
     return float(max(limit, curve.thresholds[np.where(allowed, f_out, -1).argmax()]))
-
-
-def _estimated_f_out(evidence: Evidence, share: float) -> np.ndarray:
-    n_seeds = statistics.effective_number(evidence.seed_weight)
-    return statistics.estimated_f_out(evidence.tails(), share, n_seeds)
 
 
 def threshold_for_new(
@@ -133,22 +130,17 @@ def threshold_for_new(
 def estimated_f_out_at(evidence: Evidence, settings: DecisionSettings) -> float:
     """The estimated F_out of the best allowed threshold on these scores."""
     share = share_of_unknown(evidence).estimate
-    threshold = choose_threshold(evidence, share, settings)
-    # Thresholds fall: the last one that is not below.
-    place = int(np.searchsorted(-evidence.tails().thresholds, -threshold, side="right")) - 1
-    return float(_estimated_f_out(evidence, share)[max(0, place)])
+    threshold, curve = choose_threshold(evidence, share, settings), evidence.tails()
+    return float(
+        statistics.estimated_f_out(curve, share, evidence.n_effective)[curve.place(threshold)]
+    )
 
 
 def _found(evidence: Evidence, threshold: float, share: float) -> float:
     """The share of the pool that is unknown and above the threshold."""
-    above, alarms = _above(evidence, threshold)
+    weights, above = evidence.seed_weight, float(np.mean(evidence.score > threshold))
+    alarms = float(weights @ (evidence.seed_score > threshold) / weights.sum())
     return float(np.clip(above - alarms * (1 - share), 0, share))
-
-
-def _above(evidence: Evidence, threshold: float) -> tuple[float, float]:
-    weights = evidence.seed_weight
-    alarms = weights @ (evidence.seed_score > threshold) / weights.sum()
-    return float(np.mean(evidence.score > threshold)), float(alarms)
 
 
 def best_evidence(candidates: Sequence[Evidence], settings: DecisionSettings) -> Evidence:
@@ -330,9 +322,7 @@ def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
     share = _likely_share(evidence, curve)
     if share == 0:
         return 0.0
-    # Thresholds fall: the last one that is not below.
-    place = max(0, int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1)
-    return float(statistics.true_unknowns(curve, share)[place] / share)
+    return float(statistics.true_unknowns(curve, share)[curve.place(threshold)] / share)
 
 
 def _operating_curve(

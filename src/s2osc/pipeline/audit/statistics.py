@@ -41,6 +41,10 @@ class Tails(NamedTuple):
     pool: np.ndarray
     seeds: np.ndarray
 
+    def place(self, threshold: float) -> int:
+        """The last threshold that is not below this one."""
+        return max(0, int(np.searchsorted(-self.thresholds, -threshold, side="right")) - 1)
+
 
 def tails(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> Tails:
     """The shares above every threshold that separates two different scores.
@@ -163,7 +167,7 @@ def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
     >>> anything_unknown(np.arange(100.0), np.arange(0.5, 50)) < 1e-6
     True
     """
-    whole, found = len(pool) + len(seeds), np.cumsum(_seeds_in_order(pool, seeds))
+    whole, found = len(pool) + len(seeds), np.cumsum(_in_order(pool, seeds) >= len(pool))
     sizes = sorted({ceil(share * whole) for share in SCANNED})
     sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [whole // 2 or 1]
     p = hypergeom.cdf(found[np.array(sizes) - 1], whole, len(seeds), sizes)
@@ -247,7 +251,7 @@ def _in_all_tops(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
         n_found, chances = 0, np.ones(1)
         for pool, seeds in parts:
             top = ceil(share * (len(pool) + len(seeds)))
-            n_found += _seeds_in_order(pool, seeds)[:top].sum()
+            n_found += int(np.sum(_in_order(pool, seeds)[:top] >= len(pool)))
             numbers = np.arange(min(top, len(seeds)) + 1)
             whole = len(pool) + len(seeds)
             chances = np.convolve(chances, hypergeom.pmf(numbers, whole, len(seeds), top))
@@ -255,14 +259,13 @@ def _in_all_tops(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
     return min(1.0, len(p) * min(p))
 
 
-def _seeds_in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """Whether each item is a seed, highest score first.
+def _in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """The row numbers of pool and seeds, highest score first.
 
     Equal scores are in random order, so that neither pool nor seeds come first.
     """
     scores = np.concatenate([pool, seeds])
-    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
-    return order >= len(pool)
+    return np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
 
 
 class Bound(NamedTuple):
@@ -343,14 +346,12 @@ def purity_of_top(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray, shar
     Each seed among them stands for (1 - pi) N / n_seeds known items of the pool; the lower bound
     adds two deviations and one seed.
     """
-    scores = np.concatenate([pool, seeds])
-    is_seed = np.arange(len(scores)) >= len(pool)
-    order = np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
-    heavy = np.append(np.zeros(len(pool)), weights)
+    order = _in_order(pool, seeds)
+    heavy = np.append(np.zeros(len(pool)), weights)[order]
     stands_for = (1 - share) * len(pool) / weights.sum()
-    n_pool = np.maximum(np.cumsum(~is_seed[order]), 1)
-    found = np.cumsum(heavy[order])
-    cautious = found + weights.mean() + 2 * np.sqrt(np.cumsum(heavy[order] ** 2))
+    n_pool = np.maximum(np.cumsum(order < len(pool)), 1)
+    found = np.cumsum(heavy)
+    cautious = found + weights.mean() + 2 * np.sqrt(np.cumsum(heavy**2))
     low = np.clip(1 - cautious * stands_for / n_pool, 0, 1)
     return Purity(np.clip(1 - found * stands_for / n_pool, 0, 1), low)
 
