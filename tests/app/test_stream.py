@@ -15,10 +15,11 @@ from files import easy_images, easy_vectors, known_labels, npz, pool_labels, sna
 from s2osc.app.classify import Run
 from s2osc.app.decide import redecide
 from s2osc.app.stream import (
+    OpenQuestions,
     answer_file,
     init_files,
+    read_status,
     rename_in,
-    tell_status,
     undo_last,
     window_files,
     write_open_queries,
@@ -27,6 +28,7 @@ from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.stream import store as storing
 from s2osc.stream.answers import read_answers
 from s2osc.stream.open_stream import OpenStream
+from s2osc.stream.state import StreamFacts
 from s2osc.stream.store import open_store, read_state
 from s2osc.stream.windows import QuerySettings
 
@@ -87,11 +89,7 @@ def test_a_stream_remembers_its_settings_seed_and_where_its_items_came_from(begu
     assert state.learner.method.teacher.training.min_steps == 20
     assert state.learner.update.training.min_steps == 20
     assert state.learner.memory.size == 2_000
-    assert state.facts == {
-        "preset": "heads",
-        "shape": "120 vectors of 8 columns",
-        "backbone": None,
-    }
+    assert state.facts == StreamFacts(preset="heads", shape="120 vectors of 8 columns")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +163,7 @@ def test_questions_are_groups_first_then_items_without_labels(begun):
         "group": "0",
         "why": f"names all {n} items of the group that have no label of their own",
         "window": "1",
-        "mark": f"v2-{read_state(begun / 'state').history[0]['answer']}",
+        "mark": f"v2-{read_state(begun / 'state').history[0].answer}",
     }
     assert len(rows) == 11
     predicted = pq.read_table(begun / "results" / "predictions.parquet").to_pylist()
@@ -189,8 +187,8 @@ def test_results_name_window_and_version_as_the_history_does(begun):
     told = summary(begun / "results")["stream"]
     (entry,) = read_state(begun / "state").history
     assert (told["window"], told["version"], told["asked"]) == (1, 2, 10)
-    assert told["answer"] == entry["answer"]
-    assert entry["version"] == tell_status(begun / "state")["version"] == 2
+    assert told["answer"] == entry.answer
+    assert entry.version == read_status(begun / "state").version == 2
 
 
 def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch):
@@ -205,7 +203,7 @@ def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch
     assert snapshot(work / "state") == before
     lost = summary(work / "lost")["stream"]
     window_files(work / "state", work / "one.npz", work / "next", TEN)
-    entries = [(e["version"], e["answer"]) for e in read_state(work / "state").history]
+    entries = [(e.version, e.answer) for e in read_state(work / "state").history]
     assert (lost["version"], lost["answer"]) not in entries
     kept = summary(work / "next")["stream"]
     assert (kept["version"], kept["answer"]) in entries
@@ -215,7 +213,7 @@ def test_results_that_were_never_confirmed_give_way_to_the_same_command(work, mo
     lost = lose(work, monkeypatch)
     found = window_files(work / "state", work / "two.npz", work / "lost", TEN)
     assert found.summary["stream"]["answer"] == lost["stream"]["answer"]
-    assert tell_status(work / "state")["questions"]["window"] == 2
+    assert read_status(work / "state").questions.window == 2
     # They are confirmed now.
     with pytest.raises(OutputError, match="holds results already"):
         window_files(work / "state", work / "one.npz", work / "lost", TEN)
@@ -343,14 +341,14 @@ def test_a_self_taught_window_asks_nothing_and_leaves_no_question_open(work):
     found = window_files(work / "begun", work / "one.npz", work / "a", TEN, self_taught=True)
     assert found.summary["stream"]["asked"] == 0
     assert found.answered.n_open == 0
-    assert tell_status(work / "begun")["questions"] is None
-    (entry,) = tell_status(work / "begun")["windows"]
-    assert (entry["asked"], entry["answered"], entry["labelled"]) == (0, 0, entry["unknown"])
+    assert read_status(work / "begun").questions is None
+    (entry,) = read_status(work / "begun").windows
+    assert (entry.asked, entry.answered, entry.labelled) == (0, 0, entry.unknown)
     page = (work / "a" / "report.html").read_text(encoding="utf-8")
     assert 'id="questions"' not in page
     found = window_files(work / "begun", work / "two.npz", work / "b", TEN, self_taught=True)
     assert not any("no answer and are closed" in note for note in found.summary["warnings"])
-    assert tell_status(work / "begun")["questions"] is None
+    assert read_status(work / "begun").questions is None
 
 
 def test_force_replaces_the_results_of_an_earlier_window(work):
@@ -403,7 +401,7 @@ def test_a_window_in_which_nothing_is_known_is_answered_for(work, n):
     text = (work / "next" / "summary.json").read_text(encoding="utf-8")
     assert "NaN" not in text
     assert found.summary["items"]["pool"] == n
-    assert read_state(work / "begun").history[-1]["items"] == n
+    assert read_state(work / "begun").history[-1].items == n
 
 
 # Answers
@@ -440,8 +438,8 @@ def test_a_window_is_read_as_a_table_of_floats_writes_it(work):
 
 def test_a_group_is_one_answer_and_its_items_are_counted_apart(work):
     told = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
-    (entry,) = tell_status(work / "state")["windows"]
-    assert (entry["asked"], entry["answered"], entry["labelled"]) == (10, 1, told.n_labels)
+    (entry,) = read_status(work / "state").windows
+    assert (entry.asked, entry.answered, entry.labelled) == (10, 1, told.n_labels)
     assert told.n_labels > 1
 
 
@@ -472,16 +470,12 @@ def test_the_same_answers_again_change_nothing(work):
 
 
 def test_undo_takes_the_answers_back_and_questions_are_open_again(work):
-    before = tell_status(work / "state")
+    before = read_status(work / "state")
     answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
     assert undo_last(work / "state") == "answers to window 1"
-    after = tell_status(work / "state")
-    assert after["classes"] == before["classes"]
-    assert (
-        after["questions"]
-        == before["questions"]
-        == {**{"window": 1, "asked": 10, "open": 10, "groups": 1}}
-    )
+    after = read_status(work / "state")
+    assert after.classes == before.classes
+    assert after.questions == before.questions == OpenQuestions(1, asked=10, open=10, groups=1)
 
 
 def test_a_renamed_class_is_written_by_its_new_name(work):
@@ -632,19 +626,21 @@ def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
 
 
 def test_the_status_tells_classes_windows_questions_and_memory(begun):
-    told = tell_status(begun / "state")
-    assert list(told["classes"]) == ["left", "top"]
-    assert told["classes"]["left"].keys() == {"since", "labels", "n", "estimate", "low", "high"}
-    assert [entry["window"] for entry in told["windows"]] == [1]
-    assert (told["last_change"], told["can_undo"]) == ("window 1", True)
-    memory = told["memory"]
-    assert memory["exemplars"] + memory["seeds"] == 120
-    assert json.loads(json.dumps(told)) == told
+    status = read_status(begun / "state")
+    assert [record.window for record in status.windows] == [1]
+    assert (status.last_change, status.can_undo) == ("window 1", True)
+    assert status.memory.exemplars + status.memory.seeds == 120
+    plain = status.to_json()
+    assert list(plain["classes"]) == ["left", "top"]
+    assert plain["classes"]["left"].keys() == {"since", "labels", "n", "estimate", "low", "high"}
+    assert plain["questions"].keys() == {"window", "asked", "open", "groups"}
+    assert plain["memory"].keys() == {"size", "exemplars", "seeds", "megabytes"}
+    assert json.loads(json.dumps(plain)) == plain
 
 
 def test_the_status_is_told_while_another_process_works(begun):
     with open_store(begun / "state") as store:
-        assert tell_status(begun / "state")["version"] == 2
+        assert read_status(begun / "state").version == 2
         assert store.read().n_windows == 1
 
 
@@ -652,7 +648,7 @@ def test_labels_of_too_few_items_wait_and_are_told(work):
     item = queries(work / "results")[1]["item"]
     told = answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},rare"))
     assert (told.new_classes, told.account) == ((), None)
-    assert tell_status(work / "state")["waiting"] == {"rare": 1}
+    assert read_status(work / "state").waiting == {"rare": 1}
 
 
 def test_streams_of_other_presets_refuse_an_operating_point_without_seeds(work):
@@ -661,7 +657,7 @@ def test_streams_of_other_presets_refuse_an_operating_point_without_seeds(work):
         method = state.learner.method
         plain = replace(method, decision=replace(method.decision, rule="argmax"))
         learner = replace(state.learner, method=plain)
-        store.write(replace(state, learner=learner, facts={"preset": "plain"}), "a change")
+        store.write(replace(state, learner=learner, facts=StreamFacts("plain")), "a change")
     with pytest.raises(SettingsError, match="is for decisions by seeds, but the preset plain"):
         window_files(
             work / "state", work / "two.npz", work / "next", TEN, decision={"false_alarm": 0.1}

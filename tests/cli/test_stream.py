@@ -109,15 +109,15 @@ def test_answers_print_what_was_learnt_what_joined_and_whether_the_constraint_he
     printed = said(*answer(work, "group 0,corner")).splitlines()
     n = json.loads((work / "results" / "summary.json").read_text())["counts"]["unknown"]
     assert printed[:2] == [f"{n} labels taken", "New classes: corner"]
-    update = read_state(work / "state").history[-1]["updates"][0]
+    account = read_state(work / "state").history[-1].updates[0].account
     for line, what, losses in zip(
         printed[2:4],
         ("the memory", "items held back"),
-        (update["memory"], update["seeds"]),
+        (account.memory, account.seeds),
         strict=True,
     ):
-        held = "did not rise" if losses["holds"] else "rose"
-        figures = f"{losses['before']:.3g} before, {losses['after']:.3g} after"
+        held = "did not rise" if losses.holds else "rose"
+        figures = f"{losses.before:.3g} before, {losses.after:.3g} after"
         assert line == f"The loss on {what} {held}: {figures}"
     assert any("questions are still open" in line for line in printed)
     assert f"  s2osc stream window --state {work}/state --pool POOL --out RESULTS" in printed
@@ -160,9 +160,9 @@ def test_the_status_counts_answers_and_tells_whether_the_loss_rose_on_memory_and
     ours = [row.split("│")[1:-1] for row in rows if row.startswith("│") and "corner" in row]
     cells = [cell.strip() for cell in ours[1]]
     (entry,) = read_state(work / "state").history
-    update = entry["updates"][0]
-    held = ["yes" if update[what]["holds"] else "no" for what in ("memory", "seeds")]
-    assert cells[4:7] == ["10", "1", str(entry["unknown"])]
+    account = entry.updates[0].account
+    held = ["yes" if losses.holds else "no" for losses in (account.memory, account.seeds)]
+    assert cells[4:7] == ["10", "1", str(entry.unknown)]
     assert cells[-1] == "/".join(held)
 
 

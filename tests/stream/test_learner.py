@@ -135,7 +135,7 @@ def test_only_ours_tells_what_an_update_did():
         account = learner.account(learner.learn(state, ANSWERS, recognition=recognition, seed=1))
         if name == "ours":
             assert (account.n_labels, account.n_new_classes) == (len(ANSWERS), 1)
-            assert {"before", "after", "holds"} <= account.as_dict()["memory"].keys()
+            assert {"before", "after", "holds"} <= account.to_json()["memory"].keys()
         else:
             assert account is None
 

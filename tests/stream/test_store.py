@@ -18,35 +18,60 @@ from safetensors.torch import load_file
 from files import snapshot
 from fuzz.tracer import images_of
 from s2osc.errors import DataError, ModelError, OutputError
+from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.pipeline.description import BackboneEntry
 from s2osc.pipeline.presets import PRESETS
 from s2osc.settings import flatten
 from s2osc.stream import store as storing
+from s2osc.stream.history import Rate, SeedAccuracy, UpdateRecord, WindowAudit, WindowRecord
 from s2osc.stream.learner import Incremental
-from s2osc.stream.state import Questions, StreamState, Waiting
+from s2osc.stream.state import Questions, StreamFacts, StreamState, Waiting
 from s2osc.stream.store import holds_stream, open_store, read_pointer, read_state
+from s2osc.stream.update import Account, Losses
 from s2osc.stream.windows import begin_stream
 from s2osc.types import Labelled
 from samples import SEEDED, make_blobs, make_images, shrink
 
-ENTRY = {
-    **dict.fromkeys(("window", "items", "unknown", "groups", "asked", "answered", "ignored"), 1),
-    "new_classes": ["dög"],
-    "updates": [{"seconds": 0.25, "memory": {"holds": True}, "seeds": None}],
-    "seconds": 1.5,
-}
+BACKBONE = BackboneEntry("net", "0f", side=96, n_views=2, flip=True, height=8, width=8, channels=3)
+FACTS = StreamFacts(preset="heads", shape="some images", backbone=BACKBONE)
+INTERVAL = Estimate(0.5, 0.25, 0.75)
+RECORD = WindowRecord(
+    window=1,
+    items=9,
+    unknown=4,
+    groups=2,
+    k=3,
+    asked=2,
+    answered=1,
+    labelled=2,
+    ignored=1,
+    new_classes=("dög",),
+    updates=(UpdateRecord(Account(2, 1, Losses(0.5, 0.25), None), 0.25),),
+    seconds=1.5,
+    audit=WindowAudit(
+        nothing_unknown=False,
+        unknown_share=INTERVAL,
+        false_alarm=Rate(INTERVAL, {"a": INTERVAL, "b\nc": None}),
+        known_accuracy=Rate(None, {}),
+    ),
+    version=2,
+    answer="0f",
+    classes={"a": SeedAccuracy(3, INTERVAL), "dög": SeedAccuracy(0, None)},
+)
+ENTRY = RECORD.to_json()
 
 
 def make_state(inputs: np.ndarray, labels: np.ndarray) -> StreamState:
     """A state that holds something of everything."""
     learner = Incremental(shrink(SEEDED, n_steps=2, k=7))
     known = Labelled(inputs[labels < 2], labels[labels < 2])
-    state = begin_stream(known, ["a", "b\nc"], learner, seed=3, device="cpu", facts={"side": 8})
+    state = begin_stream(known, ["a", "b\nc"], learner, seed=3, device="cpu", facts=FACTS)
     others = inputs[labels == 2]
     return replace(
         state,
         waiting=Waiting(others[:2], ("dög", "")),
         ignored=others[2:5],
-        history=(ENTRY,),
+        history=(RECORD,),
         former={"once": "a"},
         questions=Questions(
             names=("x", "y\ud800"),
@@ -414,7 +439,13 @@ def test_a_state_of_an_older_version_has_no_former_names(tmp_path, state, monkey
         ("history", [ENTRY | {"items": -1}], "a window of the history has items -1"),
         ("history", [ENTRY | {"new_classes": [[]]}], "a list of texts"),
         ("history", [ENTRY | {"updates": [{}]}], "'seconds'"),
+        ("history", [ENTRY | {"updates": [{"seconds": 1}]}], "'n_labels'"),
+        ("history", [ENTRY | {"seconds": "1"}], "a window of the history took '1' seconds"),
+        ("history", [ENTRY | {"audit": {}}], "'nothing_unknown'"),
+        ("history", [ENTRY | {"classes": {"a": {"n": 1}}}], "'estimate'"),
         ("history", [{"window": 1}], "'items'"),
+        ("facts", {"preset": 1}, "the preset is 1, not a text"),
+        ("facts", {"preset": "heads", "backbone": {"name": "a"}}, "a backbone has name"),
         ("waiting", [1, 2], "a list of texts"),
         ("objects", {"teacher": "../../secret"}, "an object is called 'objects/../../secret"),
         ("objects", {}, ""),  # the network lacks its weights

@@ -10,10 +10,11 @@ import torch
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import TrainSettings
 from s2osc.pipeline.audit import decision
+from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Incremental
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.names import check_labels, name_groups, names_ever, names_in_use, rename_class
-from s2osc.stream.state import Questions, StreamState, audit_classes
+from s2osc.stream.state import Questions, StreamFacts, StreamState, audit_classes
 from s2osc.stream.update import UpdateSettings
 from s2osc.stream.windows import (
     MOST_IGNORED,
@@ -39,6 +40,7 @@ LEARNER = Incremental(
 INPUTS, LABELS = make_blobs(40, 4)
 WINDOW, TRUTH = make_blobs(30, 4, seed=5)
 NAMES = [f"{'abcd'[label]}{row}.png" for row, label in enumerate(TRUTH)]
+FACTS = StreamFacts(labels_are_numbers=True)
 ASKING = QuerySettings(20)
 
 
@@ -102,7 +104,7 @@ def quick():
 
 @pytest.fixture(scope="module")
 def begun() -> StreamState:
-    return begin_stream(known(), ["a", "b"], LEARNER, seed=0, device="cpu", facts={"from": "test"})
+    return begin_stream(known(), ["a", "b"], LEARNER, seed=0, device="cpu", facts=FACTS)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,7 @@ def test_a_stream_begins_with_its_classes_and_nothing_else(begun):
     assert begun.class_names == ("a", "b")
     assert labels_of(begun) == {"a": 40, "b": 40}
     assert {known.since for known in begun.classes} == {0}
-    assert (begun.history, begun.questions, begun.facts) == ((), None, {"from": "test"})
+    assert (begun.history, begun.questions, begun.facts) == ((), None, FACTS)
     assert begun.n_windows == len(begun.ignored) == len(begun.waiting.labels) == 0
     assert begun.item_shape == (8,)
 
@@ -173,22 +175,22 @@ def test_the_same_window_is_answered_the_same(begun, window):
 
 def test_an_entry_of_the_history_is_small_and_plain(window):
     (entry,) = window.state.history
-    told = {key: entry[key] for key in ("window", "items", "asked", "answered", "ignored")}
-    assert told == {"window": 1, "items": 120, "asked": 20, "answered": 0, "ignored": 0}
-    assert entry["unknown"] == int(window.recognition.solution.answer.is_unknown.sum())
-    assert entry["groups"] == len(window.state.questions.group_sizes())
-    assert (entry["new_classes"], entry["updates"]) == ([], [])
+    assert (entry.window, entry.items, entry.asked) == (1, 120, 20)
+    assert (entry.answered, entry.ignored) == (0, 0)
+    assert entry.unknown == int(window.recognition.solution.answer.is_unknown.sum())
+    assert entry.groups == len(window.state.questions.group_sizes())
+    assert (entry.new_classes, entry.updates) == ((), ())
     # Classes go by their names, so that it reads the same when it comes back from a file.
-    assert set(entry["audit"]["false_alarm"]["per_class"]) == {"a", "b"}
-    assert json.loads(json.dumps(entry)) == entry
-    assert len(json.dumps(entry)) < 2_000
+    assert set(entry.audit.false_alarm.per_class) == {"a", "b"}
+    assert WindowRecord.from_json(json.loads(json.dumps(entry.to_json()))) == entry
+    assert len(json.dumps(entry.to_json())) < 2_000
 
 
 def test_a_window_with_nothing_unknown_costs_little(begun):
     rows = np.flatnonzero(TRUTH < 2)
     made = open_window(begun, WINDOW[rows], [NAMES[r] for r in rows], ASKING, device="cpu")
-    assert made.state.history[-1]["unknown"] == 0
-    assert made.state.history[-1]["audit"]["nothing_unknown"] is True
+    assert made.state.history[-1].unknown == 0
+    assert made.state.history[-1].audit.nothing_unknown is True
     assert made.state.questions.n_asked == len(made.queries.rows) == 6
     assert made.state.questions.group_sizes() == {}
     assert name_groups(made.state.questions, ["a"]) == {}
@@ -203,7 +205,7 @@ def test_a_window_of_unknown_items_alone_is_called_so(begun):
 
 def test_without_a_budget_nothing_is_asked_but_groups_can_be_named(begun):
     made = opened(begun, asking=QuerySettings(0))
-    assert made.state.history[-1]["asked"] == 0
+    assert made.state.history[-1].asked == 0
     assert made.state.questions.n_asked == 0
     learnt = answered(made.state, {group_of(made.state, "c"): "c"})
     assert learnt.state.class_names == ("a", "b", "c")
@@ -369,7 +371,7 @@ def test_a_class_of_one_item_waits_for_more(state):
     assert (then.account.n_labels, then.notes) == (2, [])
     assert labels_of(then.state)["c"] == 2
     assert then.state.waiting.labels == ()
-    assert then.state.history[-1]["answered"] == 2
+    assert then.state.history[-1].answered == 2
 
 
 def test_a_waiting_class_joins_in_a_later_window(state):
@@ -378,7 +380,7 @@ def test_a_waiting_class_joins_in_a_later_window(state):
     then = answered(second, {asked_of(second, "c")[0]: "c"}).state
     assert then.class_names == ("a", "b", "c")
     assert then.classes[2].since == 2
-    assert [entry["new_classes"] for entry in then.history] == [[], ["c"]]
+    assert [entry.new_classes for entry in then.history] == [(), ("c",)]
 
 
 def test_others_are_learnt_while_one_waits(state):
@@ -513,10 +515,10 @@ def test_two_classes_can_change_names(begun):
 def test_the_history_calls_a_class_by_its_new_name(state):
     learnt = answered(state, dict.fromkeys(asked_of(state, "c", 3), "c")).state
     (entry,) = rename_class(rename_class(learnt, "c", "lynx"), "a", "ant").history
-    assert entry["new_classes"] == ["lynx"]
-    assert list(entry["classes"]) == ["ant", "b", "lynx"]
-    assert set(entry["audit"]["false_alarm"]["per_class"]) == {"ant", "b"}
-    assert learnt.history[0]["new_classes"] == ["c"]
+    assert entry.new_classes == ("lynx",)
+    assert list(entry.classes) == ["ant", "b", "lynx"]
+    assert set(entry.audit.false_alarm.per_class) == {"ant", "b"}
+    assert learnt.history[0].new_classes == ("c",)
 
 
 def test_a_class_that_waits_has_a_name_that_is_taken_and_can_be_changed(state):
@@ -538,7 +540,7 @@ def test_ignored_items_are_never_learnt(state):
     assert learnt.state.class_names == ("a", "b")
     assert torch.equal(weights(learnt.state), weights(state))
     n = len(asked_of(state, "c"))
-    assert (learnt.state.history[-1]["answered"], learnt.state.history[-1]["ignored"]) == (n, n)
+    assert (learnt.state.history[-1].answered, learnt.state.history[-1].ignored) == (n, n)
 
 
 @pytest.mark.parametrize("label", ["not of interest", "Not_Of-Interest", " NOT  OF INTEREST "])
@@ -614,30 +616,30 @@ def test_an_update_is_written_into_the_entry_of_its_window(state):
     learnt = answered(state, dict.fromkeys(asked_of(state, "c"), "c"))
     (entry,) = learnt.state.history
     n = len(asked_of(state, "c"))
-    assert (entry["answered"], entry["new_classes"]) == (n, ["c"])
-    (update,) = entry["updates"]
-    assert update["n_labels"] == n
-    assert update["memory"]["holds"] is learnt.account.memory.holds
-    assert update["seconds"] >= 0
-    assert set(entry["classes"]) == {"a", "b", "c"}
-    assert json.loads(json.dumps(entry)) == entry
-    assert state.history[0]["answered"] == 0
-    assert entry["labelled"] == n
+    assert (entry.answered, entry.new_classes) == (n, ("c",))
+    (update,) = entry.updates
+    assert update.account.n_labels == n
+    assert update.account == learnt.account
+    assert update.seconds >= 0
+    assert set(entry.classes) == {"a", "b", "c"}
+    assert WindowRecord.from_json(json.loads(json.dumps(entry.to_json()))) == entry
+    assert state.history[0].answered == 0
+    assert entry.labelled == n
     more = answered(learnt.state, dict.fromkeys(asked_of(state, "d"), "d")).state.history[0]
-    assert len(more["updates"]) == 2
-    assert more["new_classes"] == ["c", "d"]
+    assert len(more.updates) == 2
+    assert more.new_classes == ("c", "d")
 
 
 def test_classes_are_audited_by_their_seeds(begun):
-    told = audit_classes(begun.knowledge, ("a", "b"))
-    assert {name: figures["n"] for name, figures in told.items()} == {"a": 12, "b": 12}
-    assert told["a"]["estimate"] == 1
+    found = audit_classes(begun.knowledge, ("a", "b"))
+    assert {name: seeds.n for name, seeds in found.items()} == {"a": 12, "b": 12}
+    assert found["a"].accuracy.estimate == 1
     # 12 of 12 right: Clopper and Pearson's lower end is 0.025 ** (1 / 12).
-    assert told["a"]["low"] == pytest.approx(0.025 ** (1 / 12), abs=1e-3)
+    assert found["a"].accuracy.low == pytest.approx(0.025 ** (1 / 12), abs=1e-3)
 
 
 def test_a_class_without_seeds_has_no_figures(begun):
-    assert audit_classes(begun.knowledge, ("a", "b", "c"))["c"] == {"n": 0}
+    assert audit_classes(begun.knowledge, ("a", "b", "c"))["c"] == SeedAccuracy(0, None)
 
 
 def test_a_stream_stays_the_same_size_over_many_windows(begun):
@@ -648,11 +650,11 @@ def test_a_stream_stays_the_same_size_over_many_windows(begun):
         state = open_window(state, WINDOW[rows], names, ASKING, device="cpu").state
         state = answered(state, {n: n[0] for n in state.questions.names}).state
         arrays = (state.knowledge.memory.exemplars.inputs, state.knowledge.memory.seeds.inputs)
-        entry = len(json.dumps(state.history[-1]))
+        entry = len(json.dumps(state.history[-1].to_json()))
         sizes.append((sum(map(len, arrays)), len(state.questions.names), len(state.waiting.labels)))
         assert entry < 2_500
     assert state.n_windows == 10
-    assert [entry["window"] for entry in state.history] == list(range(1, 11))
+    assert [entry.window for entry in state.history] == list(range(1, 11))
     assert sizes[1:] == [sizes[1]] * 9
     assert sizes[0][0] <= LEARNER.memory.size
 
@@ -661,29 +663,29 @@ def test_a_stream_without_seeds_goes_through_the_same_loop():
     learner = replace(LEARNER, method=TINY)
     state = begin_stream(known(), ["a", "b"], learner, seed=0, device="cpu")
     made = opened(state)
-    assert "audit" not in made.state.history[0]
+    assert made.state.history[0].audit is None
     learnt = answered(made.state, {group_of(made.state, "c"): "c"})
-    assert learnt.state.history[0]["updates"][0]["seeds"] is None
-    assert learnt.state.history[0]["classes"]["a"] == {"n": 0}
+    assert learnt.state.history[0].updates[0].account.seeds is None
+    assert learnt.state.history[0].classes["a"] == SeedAccuracy(0, None)
 
 
 def test_a_named_group_is_one_answer_for_many_items(state):
     group = group_of(state, "c")
     n = state.questions.group_sizes()[int(group.removeprefix("group "))]
     (entry,) = answered(state, {group: "c"}).state.history
-    assert (entry["answered"], entry["labelled"]) == (1, n)
+    assert (entry.answered, entry.labelled) == (1, n)
     item = asked_of(state, "d")[0]
     (entry,) = answered(state, {group: "c", item: "d", asked_of(state, "d")[1]: ""}).state.history
-    assert (entry["answered"], entry["labelled"]) == (2, n + 1)
+    assert (entry.answered, entry.labelled) == (2, n + 1)
     (entry,) = answered(answered(state, {group: "c"}).state, {group: "c", item: "d"}).state.history
-    assert (entry["answered"], entry["labelled"]) == (2, n + 1)
+    assert (entry.answered, entry.labelled) == (2, n + 1)
 
 
 def test_entries_of_older_versions_count_on(state):
-    old = {key: value for key, value in state.history[0].items() if key != "labelled"}
-    before = replace(state, history=(old | {"answered": 5},))
+    old = {key: value for key, value in state.history[0].to_json().items() if key != "labelled"}
+    before = replace(state, history=(WindowRecord.from_json(old | {"answered": 5}),))
     (entry,) = answered(before, dict.fromkeys(asked_of(state, "c", 2), "c")).state.history
-    assert (entry["answered"], entry["labelled"]) == (7, 7)
+    assert (entry.answered, entry.labelled) == (7, 7)
 
 
 # Self-taught
@@ -693,8 +695,8 @@ def test_what_a_stream_tells_itself_is_no_answer_of_a_person(begun):
     made = opened(begun, asking=QuerySettings(0)).state
     learnt = taught_by_itself(made)
     (entry,) = learnt.state.history
-    assert (entry["asked"], entry["answered"]) == (0, 0)
-    assert entry["labelled"] == entry["unknown"]
+    assert (entry.asked, entry.answered) == (0, 0)
+    assert entry.labelled == entry.unknown
     assert close_questions(learnt.state).questions is None
 
 

@@ -278,22 +278,20 @@ def run_stream(
         named = name_held_out(stream, names, state, true_name)
         stages.append(stage_of(stream, number, named))
         judged |= judge_held_out(stream, number, named) | judge_stages(stages)
-        entry, account = state.history[-1], result.updated.account
-        if (
-            "audit" in entry
-            and (stated := entry["audit"]["known_accuracy"]["estimate"]) is not None
-        ):
-            judged["stated_accuracy"] = stated
+        record, account = state.history[-1], result.updated.account
+        stated = record.audit and record.audit.known_accuracy.overall
+        if stated:
+            judged["stated_accuracy"] = stated.estimate
         before = result.before.class_names
         figures.append(
             {
-                **{key: entry[key] for key in COUNTS if key in entry},
-                "labels_so_far": sum(each["answered"] for each in state.history),
+                **{key: getattr(record, key) for key in COUNTS if key != "labels_so_far"},
+                "labels_so_far": sum(each.answered for each in state.history),
                 "emerging": [names[c] for c in np.flatnonzero(stream.emerges == number).tolist()],
                 "joined": [name for name in state.class_names if name not in before],
                 "metrics": judged,
-                "update": account.as_dict() if account else None,
-                "seconds": round(entry["seconds"] + sum(u["seconds"] for u in entry["updates"]), 2),
+                "update": account.to_json() if account else None,
+                "seconds": round(record.seconds_in_all, 2),
             }
         )
     return figures, stages

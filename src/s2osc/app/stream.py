@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,19 +32,19 @@ from s2osc.app.folder import SUMMARY, results_folder
 from s2osc.app.report import describe_results
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
-from s2osc.errors import DataError, ModelError, OutputError
-from s2osc.files import guarded, write_whole, writing
+from s2osc.errors import DataError, OutputError
+from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.description import BackboneEntry
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
 from s2osc.stream.answers import QUERIES, Answers, read_answers
+from s2osc.stream.history import WindowRecord
 from s2osc.stream.learner import Incremental, Learner
 from s2osc.stream.names import IGNORE, as_meant, group_word, rename_class
 from s2osc.stream.open_stream import build_learner
-from s2osc.stream.state import Questions, StreamState, audit_classes
+from s2osc.stream.state import ClassStatus, Questions, StreamFacts, StreamState, class_statuses
 from s2osc.stream.store import (
     Pointer,
     check_may_begin,
@@ -62,7 +62,6 @@ from s2osc.stream.windows import (
     ask_oracle,
     begin_stream,
     close_questions,
-    n_labelled,
     open_questions,
     open_window,
     take_answers,
@@ -129,11 +128,11 @@ def init_files(
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
         recipe = choose_recipe(plan, shape, extractor)
-        facts = {
-            "preset": recipe.preset,
-            "shape": shape.note,
-            "backbone": extractor.describe().to_json() if extractor else None,
-        }
+        facts = StreamFacts(
+            preset=recipe.preset,
+            shape=shape.note,
+            backbone=extractor.describe() if extractor else None,
+        )
         with open_store(folder, make=True) as store:
             refuse_stream(folder)  # nor one that was begun meanwhile
             inputs = extractor.features(items.inputs) if extractor else items.inputs
@@ -204,7 +203,7 @@ def window_files(
             check_queries(out, unconfirmed(results.version, folder, pointer), force=force)
             before = store.read(device)
             recipe = decide_by(before, decision or {})
-            extractor = extractor_of(before, folder, device, allowed=backbone)
+            extractor = extractor_of(before, device, allowed=backbone)
             shape = extractor.shape if extractor else shape_of(before.item_shape)
             with clock("read"):
                 items = read_items(pool, like=shape, max_megapixels=max_megapixels)
@@ -228,8 +227,12 @@ def window_files(
                     after = learnt.state
             solution = opened.recognition.solution
             clock.seconds.update(solution.seconds)
-            mark = {"version": store.next_number, "answer": mark_of(items.names, solution.answer)}
-            after = replace(after, history=(*after.history[:-1], after.history[-1] | mark))
+            record = replace(
+                after.history[-1],
+                version=store.next_number,
+                answer=digest_of(items.names, solution.answer),
+            )
+            after = replace(after, history=(*after.history[:-1], record))
             queries = after if asking.budget or self_taught else close_questions(after)
             after = after if asking.budget else close_questions(after)
             outcome = Outcome(
@@ -319,7 +322,7 @@ def holds_labels(path: Path) -> bool:
 
 def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
     """The method for one window, at another operating point where that is asked for."""
-    preset = str(state.facts.get("preset", "auto"))
+    preset = state.facts.preset or "auto"
     changes = {f"decision.{name}": value for name, value in decision.items()}
     method = change(state.learner.method, changes)
     check_decision(preset, method, changes)
@@ -327,15 +330,11 @@ def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
 
 
 def extractor_of(
-    state: StreamState, folder: Path, device: str, *, allowed: str | None
+    state: StreamState, device: str, *, allowed: str | None
 ) -> FeatureExtractor | None:
     """What turns images into the vectors of a stream; None where items come as they are."""
-    found = state.facts.get("backbone")
-    if not found:
-        return None
-    with guarded(folder, "copy the stream's folder again", ModelError):
-        entry = BackboneEntry.from_json(found)
-    return restore_extractor(entry, device, allowed=allowed)
+    backbone = state.facts.backbone
+    return restore_extractor(backbone, device, allowed=allowed) if backbone else None
 
 
 def ours(learner: Learner) -> Incremental:
@@ -357,8 +356,8 @@ def check_items(items: Items) -> None:
             )
 
 
-def mark_of(names: Sequence[str], answer: Answer) -> str:
-    """A short mark of an answer: the same for the same items, labels, groups and scores."""
+def digest_of(names: Sequence[str], answer: Answer) -> str:
+    """A short digest of an answer: the same for the same items, labels, groups and scores."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", errors="surrogatepass"))
     for values in (answer.labels, answer.groups, answer.unknown_score.astype(np.float32)):
         digest.update(np.ascontiguousarray(values).tobytes())
@@ -398,28 +397,30 @@ def describe_window(
     state: StreamState, outcome: Outcome, notes: Sequence[str], folder: Path, device: str
 ) -> dict[str, Any]:
     """What `classify` says of a pool, and where in the stream this is."""
-    entry, learner = state.history[-1], flatten(state.learner)
+    record, learner = state.history[-1], flatten(state.learner)
     summary = describe_run(outcome, notes, seed=state.seed, device=device)
     summary["settings"] |= {n: v for n, v in learner.items() if n.startswith(LEARNERS_OWN)}
     summary["stream"] = {
         "state": clean_text(str(folder)),
-        **{name: entry[name] for name in ("window", "version", "answer")},
+        "window": record.window,
+        "version": record.version,
+        "answer": record.answer,
         "asked": state.questions.n_asked if state.questions else 0,
-        "new_classes": entry["new_classes"],
+        "new_classes": list(record.new_classes),
     }
     return summary
 
 
 def queries_table(state: StreamState) -> bytes:
     """The questions as a table to write labels into: whole groups first, then items."""
-    questions, entry = state.questions, state.history[-1]
+    questions, record = state.questions, state.history[-1]
     rows = (
         [*group_questions(questions), *item_questions(questions, state.class_names)]
         if questions
         else []
     )
     # A letter at its beginning: no spreadsheet takes the mark for a number.
-    mark = f"v{entry['version']}-{entry['answer']}" if "answer" in entry else ""
+    mark = f"v{record.version}-{record.answer}" if record.answer else ""
     table = io.StringIO(newline="")
     csv.writer(table).writerow(COLUMNS)
     for row in rows:
@@ -501,7 +502,7 @@ def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path:
     Numbers of windows are given again after an undo, so the mark of the answer counts, too.
     """
     version, _, answer = given.mark.removeprefix("v").partition("-")
-    last = state.history[-1].get("answer") if state.history else None
+    last = state.history[-1].answer if state.history else None
     is_last = given.window in ("", str(state.n_windows))
     if is_last and (not given.mark or answer == last):
         return
@@ -525,9 +526,9 @@ def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path:
 def describe_answers(before: StreamState, learnt: UpdatedStream) -> Answered:
     """What ``learnt`` changed."""
     (old, new), known = (state.history[-1] for state in (before, learnt.state)), before.class_names
-    n_ignored = new["ignored"] - old["ignored"]
+    n_ignored = new.ignored - old.ignored
     return Answered(
-        n_labels=n_labelled(new) - n_labelled(old) - n_ignored,
+        n_labels=new.labelled - old.labelled - n_ignored,
         n_ignored=n_ignored,
         new_classes=tuple(name for name in learnt.state.class_names if name not in known),
         account=learnt.account,
@@ -539,37 +540,83 @@ def describe_answers(before: StreamState, learnt: UpdatedStream) -> Answered:
 # --- how it stands ---------------------------------------------------------------------------
 
 
-def tell_status(folder: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class OpenQuestions:
+    """How many questions there are about a window."""
+
+    window: int
+    asked: int
+    open: int  # without an answer
+    groups: int
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """How full the memory is."""
+
+    size: int  # items it may hold
+    exemplars: int
+    seeds: int
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class StreamStatus:
     """What a stream knows, since when and how well; its windows, questions and memory."""
+
+    version: int
+    last_change: str
+    can_undo: bool
+    classes: tuple[ClassStatus, ...]
+    windows: tuple[WindowRecord, ...]
+    questions: OpenQuestions | None
+    waiting: dict[str, int]  # labels of classes that have too few to be learnt
+    memory: MemoryUse
+    ignored: int
+    facts: StreamFacts
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "last_change": self.last_change,
+            "can_undo": self.can_undo,
+            "classes": {each.known.name: each.to_json() for each in self.classes},
+            "windows": [record.to_json() for record in self.windows],
+            "questions": self.questions and asdict(self.questions),
+            "waiting": self.waiting,
+            "memory": asdict(self.memory),
+            "ignored": self.ignored,
+            "facts": self.facts.to_json(),
+        }
+
+
+def read_status(folder: Path) -> StreamStatus:
     pointer, state = read_current(folder)
-    audited = audit_classes(state.knowledge, state.class_names)
     memory, questions = state.knowledge.memory, state.questions
-    return {
-        "version": pointer.current.number,
-        "last_change": pointer.current.what,
-        "can_undo": pointer.previous is not None,
-        "classes": {
-            known.name: {"since": known.since, "labels": known.n_labels, **audited[known.name]}
-            for known in state.classes
-        },
-        "windows": list(state.history),
-        "questions": questions
-        and {
-            "window": state.n_windows,
-            "asked": questions.n_asked,
-            "open": count_open(questions),
-            "groups": len(questions.group_sizes()),
-        },
-        "waiting": dict(Counter(state.waiting.labels)),
-        "memory": {
-            "size": ours(state.learner).memory.size,
-            "exemplars": len(memory.exemplars),
-            "seeds": len(memory.seeds),
-            "megabytes": (memory.exemplars.inputs.nbytes + memory.seeds.inputs.nbytes) / 1e6,
-        },
-        "ignored": len(state.ignored),
-        "facts": state.facts,
-    }
+    return StreamStatus(
+        version=pointer.current.number,
+        last_change=pointer.current.what,
+        can_undo=pointer.previous is not None,
+        classes=class_statuses(state),
+        windows=state.history,
+        questions=OpenQuestions(
+            window=state.n_windows,
+            asked=questions.n_asked,
+            open=count_open(questions),
+            groups=len(questions.group_sizes()),
+        )
+        if questions
+        else None,
+        waiting=dict(Counter(state.waiting.labels)),
+        memory=MemoryUse(
+            size=ours(state.learner).memory.size,
+            exemplars=len(memory.exemplars),
+            seeds=len(memory.seeds),
+            megabytes=(memory.exemplars.inputs.nbytes + memory.seeds.inputs.nbytes) / 1e6,
+        ),
+        ignored=len(state.ignored),
+        facts=state.facts,
+    )
 
 
 def undo_last(folder: Path) -> str:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from s2osc.app.stream import Answered
+    from s2osc.stream.history import WindowRecord
+    from s2osc.stream.state import ClassStatus
+    from s2osc.stream.update import Account
 
 QUERIES = ("representative", "unknown", "random")
 
@@ -284,32 +287,32 @@ def answer(options: argparse.Namespace) -> None:
 
 
 def status(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import tell_status
+    from s2osc.app.stream import read_status
 
-    found = tell_status(options.state)
+    found = read_status(options.state)
     if options.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
         return
     say = printer()
-    say(_classes_table(found["classes"]))
-    if found["windows"]:
-        say(_windows_table(found["windows"]))
-    memory = found["memory"]
+    say(_classes_table(found.classes))
+    if found.windows:
+        say(_windows_table(found.windows))
+    memory = found.memory
     say(
-        f"Memory: {memory['exemplars'] + memory['seeds']:,} of {memory['size']:,} items "
-        f"({memory['exemplars']:,} learnt from, {memory['seeds']:,} held back), "
-        f"{memory['megabytes']:,.3g} MB"
+        f"Memory: {memory.exemplars + memory.seeds:,} of {memory.size:,} items "
+        f"({memory.exemplars:,} learnt from, {memory.seeds:,} held back), "
+        f"{memory.megabytes:,.3g} MB"
     )
-    if found["waiting"]:
-        few = ", ".join(f"{name} ({n})" for name, n in found["waiting"].items())
+    if found.waiting:
+        few = ", ".join(f"{name} ({n})" for name, n in found.waiting.items())
         say(f"Too few labels to learn yet: {few}")
-    questions = found["questions"]
+    questions = found.questions
     if questions:
-        say(f"Open questions: {questions['open']:,} of {questions['asked']:,} of the last window")
+        say(f"Open questions: {questions.open:,} of {questions.asked:,} of the last window")
     else:
         say("No questions are open.")
-    last = f"version {found['version']}: {found['last_change']}"
-    say(f"Last change, {last}{' (can be undone)' if found['can_undo'] else ''}")
+    last = f"version {found.version}: {found.last_change}"
+    say(f"Last change, {last}{' (can be undone)' if found.can_undo else ''}")
 
 
 def undo(options: argparse.Namespace) -> None:
@@ -421,55 +424,50 @@ def _apart(one: float, other: float) -> tuple[str, str]:
     return shown
 
 
-def _classes_table(classes: dict[str, dict[str, Any]]) -> "Table":
+def _classes_table(classes: Sequence["ClassStatus"]) -> "Table":
     from rich.table import Table
 
     table = Table(title="Known classes")
     table.add_column("class")
     for name in ("since window", "labels", "accuracy on items held back", "n"):
         table.add_column(name, justify="right")
-    for name, known in classes.items():
-        accuracy = "-"
-        if known["n"]:
-            accuracy = f"{known['estimate']:.1%} ({known['low']:.1%} - {known['high']:.1%})"
-        since = str(known["since"] or "the beginning")
-        table.add_row(name, since, f"{known['labels']:,}", accuracy, f"{known['n']:,}")
+    for each in classes:
+        known, seeds, accuracy = each.known, each.seeds, "-"
+        if found := seeds.accuracy:
+            accuracy = f"{found.estimate:.1%} ({found.low:.1%} - {found.high:.1%})"
+        since = str(known.since or "the beginning")
+        table.add_row(known.name, since, f"{known.n_labels:,}", accuracy, f"{seeds.n:,}")
     return table
 
 
-def _windows_table(windows: Sequence[dict[str, Any]]) -> "Table":
+def _windows_table(windows: Sequence["WindowRecord"]) -> "Table":
     from rich.table import Table
 
     title = "Windows (held: the loss did not rise, on the memory/on items held back)"
     table = Table(title=title, padding=0)  # without it a narrow terminal would cut the figures
-    counted = ("window", "items", "unknown", "groups", "asked", "answered")
-    for name in (*counted, "labelled"):
+    counts = ("window", "items", "unknown", "groups", "asked", "answered", "labelled")
+    for name in counts:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("new classes", overflow="fold")
     table.add_column("seconds", justify="right", no_wrap=True)
     table.add_column("held", justify="right", no_wrap=True)
-    for entry in windows:
+    for record in windows:
         table.add_row(
-            *(f"{entry[name]:,}" for name in counted),
-            f"{entry.get('labelled', entry['answered']):,}",
-            ", ".join(entry["new_classes"]),
-            f"{entry['seconds'] + sum(u['seconds'] for u in entry['updates']):.1f}",
-            _held(entry["updates"]),
+            *(f"{getattr(record, name):,}" for name in counts),
+            ", ".join(record.new_classes),
+            f"{record.seconds_in_all:.1f}",
+            _held([update.account for update in record.updates]),
         )
     return table
 
 
-def _held(updates: Sequence[dict[str, Any]]) -> str:
-    """Whether the constraint held in all updates of a window: on the memory, and on the seeds.
-
-    >>> _held([{"memory": {"holds": False}, "seeds": {"holds": True}}]), _held([])
-    ('no/yes', '-')
-    """
-    if not updates:
+def _held(accounts: Sequence["Account"]) -> str:
+    """Whether the constraint held in all updates of a window: on the memory, and on the seeds."""
+    if not accounts:
         return "-"
     words = []
-    for what in ("memory", "seeds"):
-        held = [update[what]["holds"] for update in updates if update[what]]
+    for losses in ([each.memory for each in accounts], [each.seeds for each in accounts]):
+        held = [each.holds for each in losses if each]
         words.append(("yes" if all(held) else "no") if held else "-")
     return "/".join(words)
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -139,7 +138,7 @@ def rename_class(state: StreamState, old: str, new: str) -> StreamState:
         classes=tuple(replace(known, name=now(known.name)) for known in state.classes),
         waiting=replace(waiting, labels=tuple(map(now, waiting.labels))),
         questions=questions and replace(questions, answers=tuple(map(now, questions.answers))),
-        history=tuple(_renamed(entry, old, new) for entry in state.history),
+        history=tuple(record.renamed(old, new) for record in state.history),
         former=former,
     )
 
@@ -157,23 +156,3 @@ def check_new_name(old: str, new: str, names: Sequence[str]) -> None:
     for name in names:
         if name != old and _plain(name) == _plain(new):
             raise DataError(f"there is a class {name!r} already; give another name")
-
-
-def _renamed(entry: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """An entry of the history that calls a class by its new name."""
-
-    def keys(figures: Mapping[str, Any]) -> dict[str, Any]:
-        return {new if name == old else name: value for name, value in figures.items()}
-
-    renamed = dict(entry)
-    renamed["new_classes"] = [new if name == old else name for name in entry["new_classes"]]
-    if "classes" in entry:
-        renamed["classes"] = keys(entry["classes"])
-    if "audit" in entry:
-        renamed["audit"] = {
-            name: value | {"per_class": keys(value["per_class"])}
-            if isinstance(value, dict) and "per_class" in value
-            else value
-            for name, value in entry["audit"].items()
-        }
-    return renamed

@@ -20,7 +20,7 @@ from s2osc.settings import change
 from s2osc.stream.learner import LEVEL, Incremental
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.names import IGNORE, NO_CLASS, as_meant, names_in_use
-from s2osc.stream.state import StreamState, audit_classes
+from s2osc.stream.state import StreamFacts, StreamState, class_statuses
 from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
 from s2osc.stream.windows import (
     GroupOracle,
@@ -36,7 +36,6 @@ from s2osc.stream.windows import (
 from s2osc.text import clean_name
 from s2osc.types import UNKNOWN, UNSURE, Labelled, check_inputs
 
-NUMBERS = "labels_are_numbers"
 TWO_CLASSES = ("False", "True")
 """Names that the classes of a yes-or-no column have; answers never make a class of them."""
 
@@ -102,10 +101,12 @@ class OpenStream:
         self._versions: dict[str, Version] = {}
         with self._bars():
             self._state = begin_stream(
-                *(known, classes, learner),
+                known,
+                classes,
+                learner,
                 seed=random_state,
                 device=where,
-                facts={NUMBERS: are_numbers},
+                facts=StreamFacts(labels_are_numbers=are_numbers),
             )
 
     @classmethod
@@ -163,7 +164,7 @@ class OpenStream:
     @property
     def history(self) -> tuple[dict[str, Any], ...]:
         """What every window brought, asked and taught."""
-        return self._state.history
+        return tuple(record.to_json() for record in self._state.history)
 
     @property
     def state(self) -> StreamState:
@@ -172,12 +173,7 @@ class OpenStream:
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Of each class: since when it is known, from how many labels, and how well."""
-        state = self._state
-        audited = audit_classes(state.knowledge, state.class_names)
-        return {
-            known.name: {"since": known.since, "labels": known.n_labels, **audited[known.name]}
-            for known in state.classes
-        }
+        return {each.known.name: each.to_json() for each in class_statuses(self._state)}
 
     def classify(self, window: Any) -> WindowAnswer:
         """A known class, or unknown and which new group, for every item of the next window."""
@@ -257,8 +253,8 @@ class OpenStream:
     @property
     def _numbers(self) -> bool:
         """Whether classes are numbers; a name among the answers makes names of all."""
-        facts, names = self._state.facts, self._state.class_names
-        return bool(facts.get(NUMBERS)) and all(_is_number(name) for name in names)
+        began_so = self._state.facts.labels_are_numbers
+        return began_so and all(_is_number(name) for name in self._state.class_names)
 
     def _shown(self, name: str) -> Any:
         return int(name) if self._numbers else name

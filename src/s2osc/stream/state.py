@@ -1,11 +1,14 @@
 """Everything a stream is between two steps, as values: nothing here is ever changed in place."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from s2osc.pipeline.audit import statistics as audit
+from s2osc.pipeline.audit.statistics import Estimate, exact_interval
+from s2osc.pipeline.description import BackboneEntry
+from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Knowledge, Learner
 from s2osc.types import Labelled
 
@@ -51,6 +54,35 @@ class Waiting:
     labels: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class StreamFacts:
+    """What the first items were: of files, or of Python."""
+
+    preset: str | None = None  # None: the stream began in Python
+    shape: str | None = None  # in words
+    backbone: BackboneEntry | None = None
+    labels_are_numbers: bool = False  # in Python alone
+
+    def to_json(self) -> dict[str, Any]:
+        if self.preset is None:
+            return {"labels_are_numbers": self.labels_are_numbers}
+        backbone = self.backbone and self.backbone.to_json()
+        return {"preset": self.preset, "shape": self.shape, "backbone": backbone}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        texts = {name: values.get(name) for name in ("preset", "shape")}
+        for name, text in texts.items():
+            if not isinstance(text, str | None):
+                raise ValueError(f"the {name} is {text!r:.100}, not a text")
+        backbone = values.get("backbone")
+        return cls(
+            **texts,
+            backbone=backbone and BackboneEntry.from_json(backbone),
+            labels_are_numbers=bool(values.get("labels_are_numbers")),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class StreamState:
     """What a stream knows, what its windows brought, and what it has asked."""
@@ -61,9 +93,9 @@ class StreamState:
     seed: int
     waiting: Waiting
     ignored: np.ndarray  # (n, ...) items a person is not interested in
-    history: tuple[dict[str, Any], ...] = ()  # one entry per window, plain values
+    history: tuple[WindowRecord, ...] = ()
     questions: Questions | None = None  # that are open
-    facts: dict[str, Any] = field(default_factory=dict)  # of whoever feeds it: shape, backbone
+    facts: StreamFacts = StreamFacts()
     former: dict[str, str] = field(default_factory=dict)  # names before a renaming -> today's
 
     @property
@@ -80,18 +112,32 @@ class StreamState:
         return self.ignored.shape[1:]
 
 
-def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """How well f knows each class, by seeds it has never learnt from, with an exact interval.
+@dataclass(frozen=True)
+class ClassStatus:
+    """A class: since when it is known, from how many labels, and how well."""
 
-    A class without seeds has ``n`` 0 and no figures.
-    """
+    known: KnownClass
+    seeds: SeedAccuracy
+
+    def to_json(self) -> dict[str, Any]:
+        known = self.known
+        return {"since": known.since, "labels": known.n_labels, **self.seeds.to_json()}
+
+
+def class_statuses(state: StreamState) -> tuple[ClassStatus, ...]:
+    audited = audit_classes(state.knowledge, state.class_names)
+    return tuple(ClassStatus(known, audited[known.name]) for known in state.classes)
+
+
+def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, SeedAccuracy]:
+    """How well f knows each class, by seeds it has never learnt from, with an exact interval."""
     seeds: Labelled = knowledge.memory.seeds
     named = knowledge.name_known(seeds.inputs) if len(seeds) else np.empty(0, int)
     found = {}
     for c, name in enumerate(names):
         mine = seeds.labels == c
         n, right = int(mine.sum()), int(np.sum(named[mine] == c))
-        accuracy = audit.exact_interval(right, n, ENDLESS)
-        ends = accuracy._asdict() if accuracy else {}
-        found[name] = {"n": n, **{key: round(float(value), 4) for key, value in ends.items()}}
+        interval = exact_interval(right, n, ENDLESS)
+        rounded = interval and Estimate(*(round(float(value), 4) for value in interval))
+        found[name] = SeedAccuracy(n, rounded)
     return found

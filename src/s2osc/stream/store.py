@@ -30,9 +30,10 @@ from s2osc.errors import DataError, ModelError, OutputError, SettingsError
 from s2osc.pipeline.storage import as_tensors, describe_network, network_tensors, read_network
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change, flatten
+from s2osc.stream.history import WindowRecord, read_texts
 from s2osc.stream.learner import Incremental, Knowledge
 from s2osc.stream.memory import Memory
-from s2osc.stream.state import KnownClass, Questions, StreamState, Waiting
+from s2osc.stream.state import KnownClass, Questions, StreamFacts, StreamState, Waiting
 from s2osc.types import UNSURE, Labelled
 from s2osc.version import __version__
 
@@ -61,7 +62,7 @@ class Pointer(NamedTuple):
     last: int  # the highest number given so far: none is given twice
 
 
-class Manifest(NamedTuple):
+class OwnedFiles(NamedTuple):
     """The files that a store wrote, and whether any version was ever confirmed."""
 
     names: frozenset[str]
@@ -253,7 +254,7 @@ def _put(path: Path, content: bytes) -> None:
         files.write_whole(path, content)
 
 
-def _read_manifest(folder: Path) -> Manifest | None:
+def _read_manifest(folder: Path) -> OwnedFiles | None:
     """The list of files that the store wrote; None: there is none that can be read."""
     path = folder / MANIFEST
     if not path.is_file():
@@ -265,27 +266,27 @@ def _read_manifest(folder: Path) -> Manifest | None:
         return None
     # Names of any other form are not ours, whoever put them there.
     ours = frozenset(name for name in names if OURS.fullmatch(name))
-    return Manifest(ours, confirmed=bool(values.get("confirmed", True)))
+    return OwnedFiles(ours, confirmed=bool(values.get("confirmed", True)))
 
 
-def _manifest(folder: Path) -> Manifest:
+def _manifest(folder: Path) -> OwnedFiles:
     """The same; a stream that has none owns what its versions lead to."""
     found = _read_manifest(folder)
     if found is None and holds_stream(folder):
-        return Manifest(frozenset(_reachable(folder)), confirmed=True)
-    return found or Manifest(frozenset(), confirmed=False)
+        return OwnedFiles(frozenset(_reachable(folder)), confirmed=True)
+    return found or OwnedFiles(frozenset(), confirmed=False)
 
 
-def _list_files(folder: Path, before: Manifest, names: Iterable[str]) -> None:
+def _list_files(folder: Path, before: OwnedFiles, names: Iterable[str]) -> None:
     """Note that files are ours, before they are written."""
     taken = [name for name in names if name not in before.names and (folder / name).exists()]
     for name in taken:
         if OBJECT.format(_sha256_of(folder / name)) != name:
             raise OutputError(f"{folder / name} is no file of this stream; move it elsewhere")
-    _write_manifest(folder, Manifest(before.names.union(names), before.confirmed))
+    _write_manifest(folder, OwnedFiles(before.names.union(names), before.confirmed))
 
 
-def _write_manifest(folder: Path, manifest: Manifest) -> None:
+def _write_manifest(folder: Path, manifest: OwnedFiles) -> None:
     values = {"files": sorted(manifest.names), "confirmed": manifest.confirmed}
     _put(folder / MANIFEST, files.as_json(values))
 
@@ -313,7 +314,7 @@ def _tidy(folder: Path) -> None:
             left = [files.part_of(folder / name), *([] if name in keep else [folder / name])]
             for path in filter(Path.exists, left):
                 path.unlink()
-        _write_manifest(folder, Manifest(manifest.names & keep, confirmed=is_there))
+        _write_manifest(folder, OwnedFiles(manifest.names & keep, confirmed=is_there))
 
 
 def _as_json(values: dict[str, Any]) -> bytes:
@@ -331,8 +332,8 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
         "waiting": state.waiting.labels,
         "asked": questions
         and {"names": questions.names, "why": questions.why, "answers": questions.answers},
-        "history": state.history,
-        "facts": state.facts,
+        "history": [record.to_json() for record in state.history],
+        "facts": state.facts.to_json(),
         "former": state.former,
         "objects": objects,
     }
@@ -426,46 +427,23 @@ def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: 
             for known in values["classes"]
         ),
         seed=int(values["seed"]),
-        waiting=Waiting(array("waiting"), _texts(values["waiting"])),
+        waiting=Waiting(array("waiting"), read_texts(values["waiting"])),
         ignored=array("ignored"),
-        history=tuple(_read_entry(entry) for entry in values["history"]),
+        history=tuple(WindowRecord.from_json(record) for record in values["history"]),
         questions=asked
         and Questions(
-            names=_texts(asked["names"]),
+            names=read_texts(asked["names"]),
             inputs=array("asked.inputs"),
             groups=array("asked.groups"),
             suggested=array("asked.suggested"),
-            why=_texts(asked["why"]),
-            answers=_texts(asked["answers"]),
+            why=read_texts(asked["why"]),
+            answers=read_texts(asked["answers"]),
         ),
-        facts=dict(values["facts"]),
+        facts=StreamFacts.from_json(values["facts"]),
         former={str(name): str(now) for name, now in values.get("former", {}).items()},
     )
     _check_fit(state)
     return state
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError("it holds something else where there should be a list of texts")
-    return tuple(values)
-
-
-def _read_entry(values: Any) -> dict[str, Any]:
-    """A window of the history, with the figures that are counted on and shown."""
-    entry = dict(values)
-    for name in ("window", "items", "unknown", "groups", "asked", "answered", "ignored"):
-        if not isinstance(entry[name], int) or entry[name] < 0:
-            raise ValueError(f"a window of the history has {name} {entry[name]!r}")
-    _texts(entry["new_classes"])
-    for update in ({"seconds": entry["seconds"]}, *entry["updates"]):
-        if not isinstance(update["seconds"], int | float):
-            raise ValueError(f"a window of the history took {update['seconds']!r} seconds")
-    for update in entry["updates"]:
-        for losses in filter(None, (update["memory"], update["seeds"])):
-            if not isinstance(losses["holds"], bool):
-                raise ValueError(f"whether a loss did not rise is {losses['holds']!r}")
-    return entry
 
 
 def _check_classes(what: str, labels: np.ndarray, n_classes: int, *, lowest: int = 0) -> None:

@@ -19,6 +19,7 @@ from s2osc.errors import DataError
 from s2osc.pipeline.method import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
+from s2osc.stream.history import UpdateRecord, WindowAudit, WindowRecord
 from s2osc.stream.learner import Learner, Recognition
 from s2osc.stream.names import (
     IGNORE,
@@ -31,7 +32,14 @@ from s2osc.stream.names import (
     names_in_use,
 )
 from s2osc.stream.queries import Queries, check_asking, choose_queries
-from s2osc.stream.state import KnownClass, Questions, StreamState, Waiting, audit_classes
+from s2osc.stream.state import (
+    KnownClass,
+    Questions,
+    StreamFacts,
+    StreamState,
+    Waiting,
+    audit_classes,
+)
 from s2osc.stream.update import Account
 from s2osc.text import match_ids
 from s2osc.types import UNKNOWN, Labelled
@@ -176,7 +184,7 @@ def begin_stream(
     *,
     seed: int,
     device: str,
-    facts: Mapping[str, Any] | None = None,
+    facts: StreamFacts | None = None,
 ) -> StreamState:
     """A stream before its first window; ``names`` are those of the classes 0 .. C-1."""
     knowledge = learner.begin(known, seed=derive(seed, "begin"), device=device)
@@ -190,7 +198,7 @@ def first_state(
     knowledge: Any,
     *,
     seed: int,
-    facts: Mapping[str, Any] | None = None,
+    facts: StreamFacts | None = None,
 ) -> StreamState:
     """The same where the learner has begun already."""
     sizes = np.bincount(known.labels)
@@ -201,7 +209,7 @@ def first_state(
         seed=seed,
         waiting=Waiting(known.inputs[:0], ()),
         ignored=known.inputs[:0],
-        facts=dict(facts or {}),
+        facts=facts or StreamFacts(),
     )
 
 
@@ -239,9 +247,9 @@ def open_window(
             may_ask=~is_ignored(state, window),
             seed=seed,
         )
-    entry = describe_window(state, recognition, queries, clock.seconds["window"])
+    record = record_window(state, recognition, queries, clock.seconds["window"])
     questions = gather_questions(window, names, recognition, queries)
-    opened = replace(state, history=(*state.history, entry), questions=questions)
+    opened = replace(state, history=(*state.history, record), questions=questions)
     return OpenWindow(opened, recognition, queries)
 
 
@@ -305,31 +313,28 @@ def groups_in(recognition: Recognition) -> np.ndarray:
     return np.where(recognition.predictions.labels == UNKNOWN, 0, -1)
 
 
-def describe_window(
+def record_window(
     state: StreamState, recognition: Recognition, queries: Queries, seconds: float
-) -> dict[str, Any]:
-    """The entry of the history: what was found, how far it can be trusted, what was asked."""
+) -> WindowRecord:
+    """What was found, how far it can be trusted, what was asked."""
     labels, recogniser = recognition.predictions.labels, recognition.recogniser
     solution = recogniser if isinstance(recogniser, Solution) else None
-    entry: dict[str, Any] = {
-        "window": state.n_windows + 1,
-        "items": len(labels),
-        "unknown": int(np.sum(labels == UNKNOWN)),
-        "groups": int(groups_in(recognition).max(initial=-1)) + 1,
-        "k": solution.k if solution else None,
-        "asked": len(queries.rows),
-        "answered": 0,  # answers a person wrote: of items, and of whole groups
-        "labelled": 0,  # items that have a label by them, ignored ones among them
-        "ignored": 0,
-        "new_classes": [],
-        "updates": [],
-        "seconds": round(seconds, 2),
-    }
-    if solution and (audit := solution.audit(state.class_names)):
-        record = audit.to_json()
-        shown = ("nothing_unknown", "unknown_share", "false_alarm", "known_accuracy")
-        entry["audit"] = {name: record[name] for name in shown}
-    return entry
+    audit = solution.audit(state.class_names) if solution else None
+    return WindowRecord(
+        window=state.n_windows + 1,
+        items=len(labels),
+        unknown=int(np.sum(labels == UNKNOWN)),
+        groups=int(groups_in(recognition).max(initial=-1)) + 1,
+        k=solution.k if solution else None,
+        asked=len(queries.rows),
+        answered=0,
+        labelled=0,
+        ignored=0,
+        new_classes=(),
+        updates=(),
+        seconds=round(seconds, 2),
+        audit=WindowAudit.of(audit) if audit else None,
+    )
 
 
 # --- answers ---------------------------------------------------------------------------------
@@ -577,26 +582,19 @@ def count_labels(
 
 
 def record_update(
-    state: StreamState, account: Account | None, counted: Mapping[str, int], seconds: float
+    state: StreamState, account: Account | None, counts: Mapping[str, int], seconds: float
 ) -> StreamState:
-    """Write into the entry of the last window what was learnt after it."""
+    """Add to the record of the last window what was learnt after it."""
     if not state.history:
         return state
-    entry = dict(state.history[-1])
-    entry["labelled"] = n_labelled(entry)
-    for name, n in counted.items():
-        entry[name] += n
+    last = state.history[-1]
+    last = replace(last, **{name: getattr(last, name) + n for name, n in counts.items()})
     if account is not None:
-        since = [known.name for known in state.classes if known.since == state.n_windows]
-        entry["new_classes"] = since
-        entry["updates"] = [
-            *entry["updates"],
-            account.as_dict() | {"seconds": round(seconds, 2)},
-        ]
-        entry["classes"] = audit_classes(state.knowledge, state.class_names)
-    return replace(state, history=(*state.history[:-1], entry))
-
-
-def n_labelled(entry: Mapping[str, Any]) -> int:
-    """Items of a window that have a label; entries of older versions count them as answers."""
-    return int(entry.get("labelled", entry["answered"]))
+        joined = (known.name for known in state.classes if known.since == state.n_windows)
+        last = replace(
+            last,
+            new_classes=tuple(joined),
+            updates=(*last.updates, UpdateRecord(account, round(seconds, 2))),
+            classes=audit_classes(state.knowledge, state.class_names),
+        )
+    return replace(state, history=(*state.history[:-1], last))

@@ -120,7 +120,7 @@ def follow_stream(
                 "labels": len(rows),
                 "n_new": len(new),
                 "n_found": len(np.intersect1d(new, stream.windows[number - 1].truth[rows])),
-                "update": account.as_dict() if account else None,
+                "update": account.to_json() if account else None,
                 "seconds": {step: clock.last[step] for step in ("recognise", "learn")},
                 "peak_memory_mb": peak_memory(),
             }

@@ -135,10 +135,10 @@ class Audit:
                 "found": self.is_shifted,
                 "weights": {each.name: each.weight for each in classes},
             },
-            "false_alarm": _rate_json(
+            "false_alarm": rate_json(
                 self.false_alarm, {each.name: each.false_alarm for each in classes}
             ),
-            "known_accuracy": _rate_json(
+            "known_accuracy": rate_json(
                 self.known_accuracy, {each.name: each.known_accuracy for each in classes}
             ),
             "purity": None
@@ -184,25 +184,25 @@ class Audit:
             smallest_false_alarm=_number(record["smallest_false_alarm"]),
             n_seeds=int(_number(record["seeds"]["number"])),
             test=UnknownTest(_number(record["test"]["p_value"]), _number(record["test"]["level"])),
-            unknown_share=_interval(record["unknown_share"]),
-            unknown_recall=_perhaps_interval(record["unknown_recall"]),
-            false_alarm=_perhaps_interval(record["false_alarm"]),
-            known_accuracy=_perhaps_interval(record["known_accuracy"]),
+            unknown_share=read_interval(record["unknown_share"]),
+            unknown_recall=perhaps_interval(record["unknown_recall"]),
+            false_alarm=perhaps_interval(record["false_alarm"]),
+            known_accuracy=perhaps_interval(record["known_accuracy"]),
             is_shifted=bool(record["prior_shift"]["found"]),
             classes=tuple(
                 ClassAudit(
                     name=name,
                     n_seeds=int(_number(n)),
                     weight=_number(weights[name]),
-                    false_alarm=_perhaps_interval(alarms[name]),
-                    known_accuracy=_perhaps_interval(accuracies[name]),
+                    false_alarm=perhaps_interval(alarms[name]),
+                    known_accuracy=perhaps_interval(accuracies[name]),
                 )
                 for name, n in record["seeds"]["per_class"].items()
             ),
             curve=tuple(
                 OperatingPoint(
                     false_alarm=_number(row["false_alarm"]),
-                    recall=_interval({**row, "estimate": row["recall"]}),
+                    recall=read_interval({**row, "estimate": row["recall"]}),
                     threshold=_number(row["threshold"]),
                     n_unknown=int(_number(row["n_unknown"])),
                 )
@@ -235,7 +235,7 @@ def _interval_json(figure: Estimate | None) -> dict[str, float] | None:
     return None if figure is None else figure._asdict()
 
 
-def _rate_json(figure: Estimate | None, per_class: Mapping[str, Estimate | None]) -> dict[str, Any]:
+def rate_json(figure: Estimate | None, per_class: Mapping[str, Estimate | None]) -> dict[str, Any]:
     """A rate of all known items and of each class; one that is absent has null for a figure."""
     ends = dict.fromkeys(Estimate._fields) if figure is None else figure._asdict()
     of_classes = {name: _interval_json(each) for name, each in per_class.items()}
@@ -252,9 +252,9 @@ def _perhaps(value: object) -> float | None:
     return None if value is None else _number(value)
 
 
-def _interval(record: Mapping[str, Any]) -> Estimate:
+def read_interval(record: Mapping[str, Any]) -> Estimate:
     return Estimate(*(_number(record[end]) for end in Estimate._fields))
 
 
-def _perhaps_interval(record: Mapping[str, Any] | None) -> Estimate | None:
-    return None if record is None or record["estimate"] is None else _interval(record)
+def perhaps_interval(record: Mapping[str, Any] | None) -> Estimate | None:
+    return None if record is None or record["estimate"] is None else read_interval(record)
