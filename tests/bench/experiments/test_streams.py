@@ -20,14 +20,12 @@ from s2osc.bench.experiments.streams import (
     STREAMS,
     WIDE_LIMIT,
     StreamSize,
-    StreamTask,
-    as_learner,
-    as_stream_method,
 )
 from s2osc.bench.methods import COMPARED, NETWORKS
 from s2osc.bench.records import read_record
 from s2osc.bench.runner import prepare, run_experiment
 from s2osc.bench.tables.documents import make_tables, write_report
+from s2osc.bench.tasks.stream import StreamTask, as_learner, as_stream_method
 from s2osc.bench.terminal import make_listing
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import StreamProtocol, draw_stream

@@ -9,6 +9,7 @@ from s2osc.bench.tasks import stream as stream_runs
 from s2osc.bench.tasks.stream import (
     Charges,
     StreamMethod,
+    StreamTask,
     check_test_items,
     describe_stream,
     follow_stream,
@@ -16,7 +17,6 @@ from s2osc.bench.tasks.stream import (
     judge_stages,
     peak_memory,
     stage_accuracies,
-    stream_through_backbone,
 )
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import LabelledWindow, Stream, StreamProtocol, draw_stream
@@ -244,12 +244,12 @@ def test_a_class_without_test_items_is_refused_by_name():
 # What a run is charged, and what it is made of
 
 
-def test_seconds_of_a_kept_network_are_charged_to_the_step_that_used_it(tmp_path):
-    kept = NetworkCache(tmp_path)
-    clock = Charges(kept)
+def test_seconds_of_a_cached_network_are_charged_to_the_step_that_used_it(tmp_path):
+    cache = NetworkCache(tmp_path)
+    clock = Charges(cache)
     for seconds in (100.0, 50.0):
         with clock("recognise"):
-            kept.seconds_saved += seconds
+            cache.seconds_saved += seconds
         assert clock.last["recognise"] == pytest.approx(seconds, abs=1)
     assert clock.seconds["recognise"] == pytest.approx(150, abs=1)
 
@@ -272,7 +272,7 @@ def test_everything_of_a_stream_goes_through_the_backbone(monkeypatch, tmp_path)
     monkeypatch.setattr(stream_runs, "load_backbone", load_brightness)
     monkeypatch.setattr(stream_runs, "compute_features", compute)
     stream = draw_stream(make_dataset(30), StreamProtocol(held_out=2), seed=0)
-    through = stream_through_backbone(stream, "brightness", flip=False)
+    through = StreamTask().through_backbone(stream, "brightness", flip=False)
     for before, after in (
         (stream.known, through.known),
         *zip(stream.windows, through.windows, strict=True),

@@ -1,37 +1,13 @@
 """The experiments with streams: classes that keep arriving, and learners that follow them."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from s2osc.baselines.cpe import CPE
-from s2osc.baselines.isolation_forest import IsolationForest
-from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.bench.experiments.experiment import Experiment
-from s2osc.bench.methods import COMPARED, METHODS, NETWORKS, adapt, run_facts
-from s2osc.bench.tasks.stream import (
-    StreamMethod,
-    check_test_items,
-    describe_stream,
-    follow_stream,
-    joint_accuracy,
-    stream_through_backbone,
-)
-from s2osc.bench.tasks.task import Trial, cached_networks
-from s2osc.data.datasets import Dataset
-from s2osc.data.streams import Stream, StreamProtocol, draw_stream
-from s2osc.pipeline.method import S2OSCMethod
+from s2osc.bench.methods import COMPARED, METHODS
+from s2osc.bench.tasks.stream import StreamMethod, StreamTask, as_stream_method
+from s2osc.data.streams import StreamProtocol
 from s2osc.pipeline.presets import FAST
 from s2osc.settings import change
-from s2osc.stream.learner import (
-    Incremental,
-    Learner,
-    Prototyping,
-    Refit,
-    Sketching,
-    Static,
-    for_streams,
-)
-from s2osc.types import Method
 
 
 @dataclass(frozen=True)
@@ -54,40 +30,6 @@ STREAM_SIZES = {
     "cpu": StreamSize(1_200, 200, "plain", "heads"),
     "smoke": StreamSize(60, 10, "tiny", "tiny"),
 }
-
-
-def as_learner(method: Method) -> Learner:
-    """How a method for single pools follows a stream: by its own update, where it has one."""
-    if isinstance(method, S2OSCMethod):
-        return Incremental(for_streams(method) if method.seeds.share else method)
-    if isinstance(method, CPE):
-        return Prototyping(method)
-    if isinstance(method, SENCMaS):
-        return Sketching(method)
-    return Static(method) if isinstance(method, IsolationForest) else Refit(method)
-
-
-def as_stream_method(method: Any) -> StreamMethod:
-    """With the questions of its kind: ours asks for representatives, others what is unknown."""
-    if isinstance(method, StreamMethod):
-        return method
-    has_seeds = isinstance(method, S2OSCMethod) and method.seeds.share > 0
-    return StreamMethod(as_learner(method), "representative" if has_seeds else "unknown")
-
-
-def adapt_stream(
-    method: Any, protocol: StreamProtocol, *, networks: str | None, flip: bool
-) -> StreamMethod:
-    """The method for one run, as ``adapt`` makes it for a pool."""
-    streamed = as_stream_method(method)
-    learner = streamed.learner
-    n_unknown = None if protocol.arrival == "parts" else 1  # of a window
-    run = run_facts(networks, flip=flip, n_unknown=n_unknown)
-    changes: dict[str, Any] = {"method": adapt(learner.method, run)}
-    if networks == "tiny" and isinstance(learner, Incremental):
-        training = NETWORKS[networks].teacher.training
-        changes["update"] = replace(learner.update, training=training)
-    return replace(streamed, learner=replace(learner, **changes))  # type: ignore[type-var]
 
 
 def _compared(budget: int = 200) -> dict[str, StreamMethod]:
@@ -145,38 +87,6 @@ def _several() -> dict[str, StreamMethod]:
     wide = as_stream_method(change(FAST, {"decision.false_alarm": WIDE_LIMIT}))
     ours = {"s2osc": replace(wide, budget=MANY_LABELS), "s2osc-limit-5": usual}
     return _compared(budget=MANY_LABELS) | ours
-
-
-class StreamTask:
-    """Labelled items of known classes, then windows in which new ones emerge."""
-
-    def prepare(
-        self, method: Any, protocol: StreamProtocol, *, networks: str | None, flip: bool
-    ) -> StreamMethod:
-        return adapt_stream(method, protocol, networks=networks, flip=flip)
-
-    def draw(self, dataset: Dataset, protocol: StreamProtocol, partition: int) -> Stream:
-        stream = draw_stream(dataset, protocol, partition)
-        check_test_items(stream, dataset)
-        return stream
-
-    def through_backbone(self, items: Stream, name: str, *, flip: bool) -> Stream:
-        return stream_through_backbone(items, name, flip=flip)
-
-    def describe(self, items: Stream, dataset: Dataset) -> dict[str, Any]:
-        return describe_stream(items, dataset)
-
-    def run(self, items: Stream, trial: Trial, *, device: str) -> dict[str, Any]:
-        """A* is of one f for all learners, so that they are measured by the same."""
-        networks = NETWORKS[trial.networks or "plain"]
-        flip = replace(networks.augmentation, flip=trial.flip)
-        seed = trial.partition
-        with cached_networks(True):
-            best = joint_accuracy(items, networks.teacher, flip, seed=seed, device=device)
-        with cached_networks(trial.keeps_networks) as cache:
-            return follow_stream(
-                items, trial.method, seed=seed, joint_accuracy=best, kept=cache, device=device
-            )
 
 
 _SINGLE = Experiment(

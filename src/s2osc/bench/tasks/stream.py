@@ -9,8 +9,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from s2osc.baselines.cpe import CPE
+from s2osc.baselines.isolation_forest import IsolationForest
+from s2osc.baselines.senc_mas import SENCMaS
+from s2osc.bench.methods import NETWORKS, adapt, run_facts
+from s2osc.bench.tasks.task import Trial, cached_networks
 from s2osc.data.datasets import Dataset
-from s2osc.data.streams import LabelledSet, LabelledWindow, Stream
+from s2osc.data.streams import (
+    LabelledSet,
+    LabelledWindow,
+    Stream,
+    StreamProtocol,
+    draw_stream,
+)
 from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import (
     chaudhry_forgetting,
@@ -23,11 +34,20 @@ from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.backbones import load_backbone
 from s2osc.nets.features import compute_features
 from s2osc.nets.network_cache import NetworkCache
-from s2osc.pipeline.method import Solution
+from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.teacher import TeacherSettings, train_teacher
 from s2osc.progress import track
 from s2osc.seeding import derive
-from s2osc.stream.learner import Learner, Recognition
+from s2osc.stream.learner import (
+    Incremental,
+    Learner,
+    Prototyping,
+    Recognition,
+    Refit,
+    Sketching,
+    Static,
+    for_streams,
+)
 from s2osc.stream.state import StreamState
 from s2osc.stream.windows import (
     QuerySettings,
@@ -36,7 +56,7 @@ from s2osc.stream.windows import (
     follow,
     window_seed,
 )
-from s2osc.types import UNKNOWN, Labelled, Predictions
+from s2osc.types import UNKNOWN, Labelled, Method, Predictions
 
 try:
     import resource
@@ -57,11 +77,30 @@ class StreamMethod:
             raise SettingsError(f"the budget is {self.budget}; give a number of labels from 0")
 
 
-class Charges:
-    """Seconds of steps, with those that a kept network took when it was trained."""
+def as_learner(method: Method) -> Learner:
+    """How a method for single pools follows a stream: by its own update, where it has one."""
+    if isinstance(method, S2OSCMethod):
+        return Incremental(for_streams(method) if method.seeds.share else method)
+    if isinstance(method, CPE):
+        return Prototyping(method)
+    if isinstance(method, SENCMaS):
+        return Sketching(method)
+    return Static(method) if isinstance(method, IsolationForest) else Refit(method)
 
-    def __init__(self, kept: NetworkCache | None) -> None:
-        self.kept = kept
+
+def as_stream_method(method: Any) -> StreamMethod:
+    """With the questions of its kind: ours asks for representatives, others what is unknown."""
+    if isinstance(method, StreamMethod):
+        return method
+    has_seeds = isinstance(method, S2OSCMethod) and method.seeds.share > 0
+    return StreamMethod(as_learner(method), "representative" if has_seeds else "unknown")
+
+
+class Charges:
+    """Seconds of steps, with those that a network from the cache took when it was trained."""
+
+    def __init__(self, cache: NetworkCache | None) -> None:
+        self.cache = cache
         self.seconds: dict[str, float] = {}
         self.last: dict[str, float] = {}
 
@@ -73,7 +112,7 @@ class Charges:
         self.seconds[step] = round(self.seconds.get(step, 0.0) + self.last[step], 3)
 
     def _saved(self) -> float:
-        return self.kept.seconds_saved if self.kept else 0.0
+        return self.cache.seconds_saved if self.cache else 0.0
 
 
 def follow_stream(
@@ -82,11 +121,11 @@ def follow_stream(
     *,
     seed: int,
     joint_accuracy: float,
-    kept: NetworkCache | None = None,
+    cache: NetworkCache | None = None,
     device: str = "cpu",
 ) -> dict[str, Any]:
     """Follow a stream, with the truth for a person, and judge every window."""
-    learner, clock = method.learner, Charges(kept)
+    learner, clock = method.learner, Charges(cache)
     with clock("begin"):
         knowledge = learner.begin(stream.known, seed=seed, device=device)
     names = [class_word(c) for c in range(stream.n_classes)]
@@ -273,23 +312,6 @@ def check_test_items(stream: Stream, dataset: Dataset) -> None:
         )
 
 
-def stream_through_backbone(stream: Stream, name: str, *, flip: bool) -> Stream:
-    """The stream with features of its images, and of a few views of them, in their place."""
-    parts = [stream.known.inputs, *(w.inputs for w in stream.windows), stream.test.inputs]
-    backbone = load_backbone(name, source=stream.known.inputs.shape[1:3])
-    features = compute_features(np.concatenate(parts), backbone, flip=flip)
-    known, *windows, test = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
-    return replace(
-        stream,
-        known=Labelled(known, stream.known.labels),
-        windows=tuple(
-            LabelledWindow(inputs, window.truth)
-            for inputs, window in zip(windows, stream.windows, strict=True)
-        ),
-        test=LabelledWindow(test, stream.test.truth),
-    )
-
-
 def describe_stream(stream: Stream, dataset: LabelledSet) -> dict[str, Any]:
     """The facts of a stream, known before a run begins."""
     names = [dataset.classes[c] for c in stream.class_numbers]
@@ -303,3 +325,52 @@ def describe_stream(stream: Stream, dataset: LabelledSet) -> dict[str, Any]:
         "n_pool": sum(len(window.truth) for window in stream.windows),
         "n_held_out": len(stream.test.truth),
     }
+
+
+class StreamTask:
+    """Labelled items of known classes, then windows in which new ones emerge."""
+
+    def prepare(
+        self, method: Any, protocol: StreamProtocol, *, networks: str | None, flip: bool
+    ) -> StreamMethod:
+        streamed = as_stream_method(method)
+        learner = streamed.learner
+        n_unknown = None if protocol.arrival == "parts" else 1  # of a window
+        run = run_facts(networks, flip=flip, n_unknown=n_unknown)
+        changes: dict[str, Any] = {"method": adapt(learner.method, run)}
+        if networks == "tiny" and isinstance(learner, Incremental):
+            training = NETWORKS[networks].teacher.training
+            changes["update"] = replace(learner.update, training=training)
+        return replace(streamed, learner=replace(learner, **changes))  # type: ignore[type-var]
+
+    def draw(self, dataset: Dataset, protocol: StreamProtocol, partition: int) -> Stream:
+        stream = draw_stream(dataset, protocol, partition)
+        check_test_items(stream, dataset)
+        return stream
+
+    def through_backbone(self, items: Stream, name: str, *, flip: bool) -> Stream:
+        parts = [items.known.inputs, *(w.inputs for w in items.windows), items.test.inputs]
+        backbone = load_backbone(name, source=items.known.inputs.shape[1:3])
+        features = compute_features(np.concatenate(parts), backbone, flip=flip)
+        known, *windows, test = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
+        return replace(
+            items,
+            known=Labelled(known, items.known.labels),
+            windows=tuple(map(LabelledWindow, windows, (w.truth for w in items.windows))),
+            test=LabelledWindow(test, items.test.truth),
+        )
+
+    def describe(self, items: Stream, dataset: Dataset) -> dict[str, Any]:
+        return describe_stream(items, dataset)
+
+    def run(self, items: Stream, trial: Trial, *, device: str) -> dict[str, Any]:
+        """A* is of one f for all learners, so that they are measured by the same."""
+        networks = NETWORKS[trial.networks or "plain"]
+        flip = replace(networks.augmentation, flip=trial.flip)
+        seed = trial.partition
+        with cached_networks(True):
+            best = joint_accuracy(items, networks.teacher, flip, seed=seed, device=device)
+        with cached_networks(trial.keeps_networks) as cache:
+            return follow_stream(
+                items, trial.method, seed=seed, joint_accuracy=best, cache=cache, device=device
+            )
