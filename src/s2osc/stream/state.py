@@ -5,15 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import binomtest
 
-from s2osc.pipeline.audit.statistics import Estimate, exact_interval
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.description import BackboneEntry
 from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Knowledge, Learner
 from s2osc.types import Labelled
-
-ENDLESS = 1_000_000
-"""Items the interval is about: all those still to come."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,9 @@ def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, See
     for c, name in enumerate(names):
         mine = seeds.labels == c
         n, right = int(mine.sum()), int(np.sum(named[mine] == c))
-        interval = exact_interval(right, n, ENDLESS)
-        rounded = interval and Estimate(*(round(float(value), 4) for value in interval))
-        found[name] = SeedAccuracy(n, rounded)
+        accuracy = None
+        if n:  # the interval is about all items still to come: Clopper and Pearson's
+            low, high = binomtest(right, n).proportion_ci(method="exact")
+            accuracy = Estimate(*(round(float(value), 4) for value in (right / n, low, high)))
+        found[name] = SeedAccuracy(n, accuracy)
     return found
