@@ -93,7 +93,7 @@ def test_seeds_are_never_among_exemplars_after_many_updates(begun):
         ever_seeds |= rows_of(knowledge.memory.seeds)
         ever_exemplars |= rows_of(knowledge.memory.exemplars)
         assert len(knowledge.memory) <= 120
-        assert knowledge.memory.n_classes == knowledge.n_classes
+        assert knowledge.memory.n_classes == knowledge.teacher.n_classes
     assert not ever_seeds & ever_exemplars
     assert set(np.bincount(knowledge.memory.exemplars.labels)) == {17}
     assert set(np.bincount(knowledge.memory.seeds.labels)) == {7}
@@ -162,7 +162,7 @@ def test_learning_leaves_old_knowledge_as_it_was(begun):
         np.testing.assert_array_equal(
             getattr(begun.memory, part).inputs, getattr(memory, part).inputs
         )
-    assert (begun.n_classes, later.n_classes) == (3, 4)
+    assert (begun.teacher.n_classes, later.teacher.n_classes) == (3, 4)
 
 
 def test_the_same_seed_learns_the_same(begun):
@@ -194,7 +194,7 @@ def test_images_are_learnt_like_vectors():
     inputs, labels = make_images(30)
     knowledge = SHORT.begin(of(0, 1, 2, inputs=inputs, labels=labels), seed=0)
     later = SHORT.learn(knowledge, of(3, inputs=inputs, labels=labels), seed=0)
-    assert later.n_classes == 4
+    assert later.teacher.n_classes == 4
     assert later.memory.exemplars.inputs.dtype == np.uint8
     # Stored as they came, never augmented.
     assert rows_of(later.memory.exemplars) <= rows_of(Labelled(inputs, labels))

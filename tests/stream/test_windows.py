@@ -24,10 +24,10 @@ from s2osc.stream.windows import (
     begin_stream,
     close_questions,
     is_ignored,
-    keep_ignored,
     number_classes,
     open_window,
     resolve_answers,
+    sample_ignored,
     take_answers,
     take_items,
 )
@@ -261,7 +261,7 @@ def test_a_new_class_joins_by_answers_for_items(state):
     items = asked_of(state, "c")
     learnt = answered(state, dict.fromkeys(items, "c"))
     assert learnt.state.class_names == ("a", "b", "c")
-    assert learnt.state.knowledge.n_classes == 3
+    assert learnt.state.knowledge.teacher.n_classes == 3
     assert learnt.state.classes[2].since == 1
     assert labels_of(learnt.state)["c"] == len(items) == learnt.account.n_labels
     assert (learnt.account.n_new_classes, learnt.notes) == (1, [])
@@ -582,10 +582,10 @@ def test_one_or_two_ignored_items_say_nothing_of_others(state):
 
 def test_only_so_many_ignored_items_are_kept(begun):
     crowd = replace(begun, ignored=np.zeros((MOST_IGNORED, 8), np.float32))
-    kept = keep_ignored(crowd, np.ones((MOST_IGNORED, 8), np.float32))
-    assert len(kept) == MOST_IGNORED
-    assert 0.35 < kept.mean() < 0.65  # old and new ones alike
-    np.testing.assert_array_equal(keep_ignored(crowd, WINDOW[:0]), crowd.ignored)
+    sample = sample_ignored(crowd, np.ones((MOST_IGNORED, 8), np.float32))
+    assert len(sample) == MOST_IGNORED
+    assert 0.35 < sample.mean() < 0.65  # old and new ones alike
+    np.testing.assert_array_equal(sample_ignored(crowd, WINDOW[:0]), crowd.ignored)
 
 
 # Items nobody asked about

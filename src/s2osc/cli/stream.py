@@ -23,6 +23,7 @@ from s2osc.cli.options import (
     run_of,
     show_result,
 )
+from s2osc.text import listed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -214,7 +215,7 @@ def init(options: argparse.Namespace) -> None:
     for note in begun.notes:
         say(f"Note: {note}", style="yellow")
     names = begun.state.class_names
-    say(f"{begun.n_items:,} labelled items of {len(names)} classes: {_listed(names)}")
+    say(f"{begun.n_items:,} labelled items of {len(names)} classes: {listed(names, most=12)}")
     say(f"The stream lies in {options.state}. Feed its first window:")
     say(f"  s2osc stream window --state {quoted(options.state)} --pool POOL --out RESULTS")
 
@@ -243,7 +244,7 @@ def window(options: argparse.Namespace) -> None:
     if not summary["counts"]["unknown"]:
         say("No item of this window is called unknown.")
     if found.answered:
-        _tell_answered(found.answered, say)
+        _print_answered(found.answered, say)
     elif not summary["stream"]["asked"]:
         say("Nothing is asked about this window.")
     else:
@@ -274,7 +275,7 @@ def answer(options: argparse.Namespace) -> None:
     if answered is None:
         say(f"{options.labels} holds no labels: nothing was changed")
         return
-    _tell_answered(answered, say)
+    _print_answered(answered, say)
     state = quoted(options.state)
     if answered.n_open:
         n = answered.n_open
@@ -388,8 +389,8 @@ def _simulation_table(windows: Sequence[dict[str, Any]]) -> "Table":
     return table
 
 
-def _tell_answered(answered: "Answered", say: Callable[..., None]) -> None:
-    """What was learnt, and what it did to what was known."""
+def _print_answered(answered: "Answered", say: Callable[..., None]) -> None:
+    """What was learnt, and the losses before and after."""
     for note in answered.notes:
         say(f"Note: {note}", style="yellow")
     if answered.n_labels:
@@ -398,7 +399,7 @@ def _tell_answered(answered: "Answered", say: Callable[..., None]) -> None:
     elif answered.n_ignored:
         say(f"{answered.n_ignored:,} items ignored")
     if answered.new_classes:
-        say(f"New classes: {_listed(answered.new_classes)}", style="bold")
+        say(f"New classes: {listed(answered.new_classes, most=12)}", style="bold")
     account = answered.account
     if account is None:
         return
@@ -470,13 +471,3 @@ def _held(accounts: Sequence["Account"]) -> str:
         held = [each.holds for each in losses if each]
         words.append(("yes" if all(held) else "no") if held else "-")
     return "/".join(words)
-
-
-def _listed(names: Sequence[str], most: int = 12) -> str:
-    """Names for a sentence, not too many of them.
-
-    >>> _listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

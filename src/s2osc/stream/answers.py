@@ -18,7 +18,7 @@ class Answers(NamedTuple):
     """The labels in a file, and the window that they are about."""
 
     labels: dict[str, str]  # of items and groups; "" where there is none
-    window: str  # the window it is about; "" where the file does not tell
+    window: str  # the window it is about; "" where the file has no such column
     mark: str = ""  # of that window's answer; "" likewise
 
 

@@ -11,7 +11,7 @@ that is never changed in place. Its classes are numbered in the order in which i
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def recognition_by(recogniser: Recogniser, window: np.ndarray) -> Recognition:
 
 
 def nearest_known(recogniser: Recogniser, inputs: np.ndarray) -> np.ndarray:
-    """The best known class of each item; a method that has none for some says so, and is wrong."""
+    """The best known class of each item; UNKNOWN where a method names none."""
     predictions = recogniser.predict(inputs)
     return predictions.labels if predictions.nearest is None else predictions.nearest
 
@@ -126,10 +126,6 @@ class Knowledge:
     memory: Memory
     account: Account | None = None
 
-    @property
-    def n_classes(self) -> int:
-        return self.teacher.n_classes
-
     def name_known(self, inputs: np.ndarray) -> np.ndarray:
         """(n,) the known class that f gives each item."""
         return self.teacher.outputs(inputs).logits.argmax(1)
@@ -143,9 +139,7 @@ class Incremental:
     update: UpdateSettings = UpdateSettings()
     memory: MemorySettings = MemorySettings()
 
-    @property
-    def updates(self) -> bool:
-        return True
+    updates: ClassVar[bool] = True
 
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Knowledge:
         """f of the first labelled items (Eq. 1), and what is remembered of them."""
@@ -236,8 +230,8 @@ class Incremental:
 def even_out(items: Labelled, fewest: int) -> Labelled:
     """The first items of each class, so many that none outnumbers another by much.
 
-    How many of a class are remembered says nothing about how many come: a class that joined with
-    few labels would look as if most of its items in the window were unknown.
+    The memory does not mirror the mix of a window. If it were taken to, most items of a class that
+    joined with few labels would seem unknown.
 
     >>> labels = np.repeat([0, 1], [400, 100])
     >>> np.bincount(even_out(Labelled(np.zeros((500, 1)), labels), 60).labels).tolist()
@@ -272,22 +266,42 @@ class FitData(NamedTuple):
 def remembered(
     data: FitData, recogniser: Recogniser, settings: MemorySettings, seed: int
 ) -> Memory:
-    """The memory with what has just been learnt in it, as the recogniser sees it."""
+    """The memory with what has just been learnt in it, in the features of the recogniser."""
     nothing = Labelled(data.fresh.inputs[:0], data.fresh.labels[:0])
     features = recogniser.features(data.fresh.inputs)
     return remember(data.memory, data.fresh, features, nothing, settings, rng(seed, "memory"))
 
 
+class ModelLearner:
+    """What learners share whose state is a fitted model: it answers without a pool."""
+
+    updates: ClassVar[bool] = True
+
+    def recognise(
+        self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recognition:
+        return recognition_by(model_in(state), window)
+
+    def conclude(
+        self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> Recognition | None:
+        return None
+
+    def name_known(
+        self, state: Any, recognition: Recognition | None, inputs: np.ndarray
+    ) -> np.ndarray:
+        return nearest_known(model_in(state), inputs)
+
+    def account(self, state: Any) -> Account | None:
+        return None
+
+
 @dataclass(frozen=True)
-class Refit:
+class Refit(ModelLearner):
     """A method fitted anew for each window, to the memory and to what was answered last."""
 
     method: Method
     memory: MemorySettings = EXEMPLARS
-
-    @property
-    def updates(self) -> bool:
-        return True
 
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> FitData:
         return FitData(None, known)
@@ -323,9 +337,6 @@ class Refit:
         assert recognition is not None, "a method is fitted to a window before it is asked"
         return nearest_known(recognition.recogniser, inputs)
 
-    def account(self, state: FitData) -> None:
-        """Nothing is measured while a method is fitted anew."""
-
 
 class Prototyped(NamedTuple):
     """CPE as it is, and what it remembers."""
@@ -334,25 +345,22 @@ class Prototyped(NamedTuple):
     memory: Memory
 
 
+def model_in(state: Any) -> Recogniser:
+    """The fitted model in the state of a learner."""
+    model: Recogniser = state.model if isinstance(state, Prototyped) else state
+    return model
+
+
 @dataclass(frozen=True)
-class Prototyping:
+class Prototyping(ModelLearner):
     """CPE: the network learns on from memory and answers, and its prototypes with it."""
 
     method: CPE
     memory: MemorySettings = EXEMPLARS
 
-    @property
-    def updates(self) -> bool:
-        return True
-
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Prototyped:
         model = self.method.fit(known, known.inputs[:0], seed=seed, device=device)
         return Prototyped(model, remembered(FitData(None, known), model, self.memory, seed))
-
-    def recognise(
-        self, state: Prototyped, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Recognition:
-        return recognition_by(state.model, window)
 
     def learn(
         self,
@@ -369,37 +377,15 @@ class Prototyping:
         )
         return Prototyped(model, remembered(data, model, self.memory, seed))
 
-    def conclude(
-        self, state: Prototyped, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> None:
-        """The network is there without a window."""
-
-    def name_known(
-        self, state: Prototyped, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
-        return nearest_known(state.model, inputs)
-
-    def account(self, state: Prototyped) -> None:
-        """Nothing is measured while the network learns on."""
-
 
 @dataclass(frozen=True)
-class Sketching:
+class Sketching(ModelLearner):
     """SENC-MaS: sketches take in what was answered, and need no memory."""
 
     method: SENCMaS
 
-    @property
-    def updates(self) -> bool:
-        return True
-
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Sketches:
         return self.method.fit(known, known.inputs[:0], seed=seed, device=device)
-
-    def recognise(
-        self, state: Sketches, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Recognition:
-        return recognition_by(state, window)
 
     def learn(
         self,
@@ -412,37 +398,16 @@ class Sketching:
     ) -> Sketches:
         return senc_mas.extend_sketches(state, answers.inputs, answers.labels, seed=seed)
 
-    def conclude(
-        self, state: Sketches, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> None:
-        """The sketches are there without a window."""
-
-    def name_known(
-        self, state: Sketches, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
-        return nearest_known(state, inputs)
-
-    def account(self, state: Sketches) -> None:
-        """Nothing is measured while sketches grow."""
-
 
 @dataclass(frozen=True)
-class Static:
+class Static(ModelLearner):
     """A method that is fitted once, to labelled items alone, and answers every window alike."""
 
     method: Method
-
-    @property
-    def updates(self) -> bool:
-        return False
+    updates: ClassVar[bool] = False
 
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Recogniser:
         return self.method.fit(known, known.inputs[:0], seed=seed, device=device)
-
-    def recognise(
-        self, state: Recogniser, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Recognition:
-        return recognition_by(state, window)
 
     def learn(
         self,
@@ -454,16 +419,3 @@ class Static:
         device: str = "cpu",
     ) -> Recogniser:
         return state
-
-    def conclude(
-        self, state: Recogniser, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> None:
-        """Nothing has changed."""
-
-    def name_known(
-        self, state: Recogniser, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
-        return nearest_known(state, inputs)
-
-    def account(self, state: Recogniser) -> None:
-        """Nothing was updated."""

@@ -108,9 +108,9 @@ def remember(
     """
     n_classes = max(training.n_classes, old.n_classes if old else 0)
     n_exemplars, n_seeds = settings.shares(n_classes)
-    kept = [first_of_each(old.exemplars, n_exemplars)] if old else []
+    parts = [first_of_each(old.exemplars, n_exemplars)] if old else []
     room = np.full(n_classes, n_exemplars)
-    for part in kept:
+    for part in parts:
         room -= np.bincount(part.labels, minlength=n_classes)
     new = []
     for c in range(n_classes):
@@ -119,8 +119,8 @@ def remember(
             new.append(rows[choose_exemplars(features[rows], room[c], settings, random)])
     if new:
         chosen = np.concatenate(new)
-        kept.append(Labelled(training.inputs[chosen], training.labels[chosen]))
-    return Memory(joined(*kept), _refreshed(old, seeds, n_seeds, random))
+        parts.append(Labelled(training.inputs[chosen], training.labels[chosen]))
+    return Memory(joined(*parts), _refreshed(old, seeds, n_seeds, random))
 
 
 def _refreshed(

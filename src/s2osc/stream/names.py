@@ -102,7 +102,9 @@ def _plain(name: str) -> str:
     return re.sub(r"^(-?\d+)\.0+$", r"\1", " ".join(words))
 
 
-def lookalikes(questions: Questions, fresh: Mapping[int, str], classes: Sequence[str]) -> list[str]:
+def lookalike_notes(
+    questions: Questions, fresh: Mapping[int, str], classes: Sequence[str]
+) -> list[str]:
     """A sentence on each new class whose items the model takes for one it knows."""
     notes = []
     for label in dict.fromkeys(fresh.values()):

@@ -48,9 +48,9 @@ class WindowAnswer:
     groups: np.ndarray  # (n,) group of an unknown item from 0, -1 elsewhere
     confidence: np.ndarray  # (n,)
     unknown_score: np.ndarray  # (n,)
-    queries: np.ndarray  # row numbers to ask a person about, the most telling first
+    queries: np.ndarray  # row numbers to ask a person about, the most informative first
     why: list[str]  # why each of them
-    audit: dict[str, Any] | None  # what the seeds say; None without seeds
+    audit: dict[str, Any] | None  # None without seeds
 
 
 class OpenStream:

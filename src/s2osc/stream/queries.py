@@ -30,7 +30,7 @@ BORDER = 4
 
 
 class Queries(NamedTuple):
-    """Row numbers of a window, the most telling first, and why each is asked about."""
+    """Row numbers of a window, the most informative first, and why each is asked about."""
 
     rows: np.ndarray
     why: list[str]

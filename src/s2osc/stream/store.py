@@ -55,7 +55,7 @@ class Version(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """What ``stream.json`` says."""
+    """The content of ``stream.json``."""
 
     current: Version
     previous: Version | None  # None: there is nothing to undo
@@ -88,7 +88,7 @@ class Store:
         return read_state(self.folder, device)
 
     def write(self, state: StreamState, what: str) -> Version:
-        """Make ``state`` the current one; ``what`` says what changed."""
+        """Make ``state`` the current one; ``what`` names the change."""
         version = self.prepare(state, what)
         self.confirm(version)
         return version
@@ -103,7 +103,7 @@ class Store:
         described = _as_json(_describe(state, objects) | {"version": number, "what": what})
         contents[VERSION.format(number)] = described
         with files.writing(self.folder, AS_IT_WAS):
-            # First the list: what a killed process leaves can be told from the files of others.
+            # First the list, so that leftovers of a killed process are known as ours.
             _list_files(self.folder, _manifest(self.folder), contents)
             for name, content in contents.items():
                 _put(self.folder / name, content)
@@ -122,7 +122,7 @@ class Store:
                 f"there is nothing more to undo in {self.folder}: "
                 "only the last change can be taken back"
             )
-        _read_version(self.folder, pointer.previous, "cpu")  # or say that it is damaged
+        _read_version(self.folder, pointer.previous, "cpu")  # or raise that it is damaged
         self._point(Pointer(pointer.previous, None, pointer.last))
         return pointer.current.what
 
@@ -148,7 +148,7 @@ def open_store(folder: Path, *, make: bool = False) -> Iterator[Store]:
         with files.writing(folder, "give a folder you may write to"):
             folder.mkdir(parents=True, exist_ok=True)
     else:
-        read_pointer(folder)  # or say what is wrong with the folder, before a lock lies in it
+        read_pointer(folder)  # raises before a lock file is made
     busy = f"another process works on the stream in {folder}; wait until it is done"
     try:
         with files.lock(folder / LOCK, busy):
@@ -392,7 +392,7 @@ def _read_description(folder: Path, version: Version) -> dict[str, Any]:
     content = _read_checked(path, version.sha256)
     with files.guarded(path, COPY_AGAIN, ModelError):
         described = files.parse_json(content)
-        _object_names(described)  # or say that they cannot be those of objects
+        _object_names(described)  # raises where they are not those of objects
         return described
 
 

@@ -119,9 +119,9 @@ def balanced(
     >>> np.bincount(labels[next(balanced(labels, 20, np.random.default_rng(0)))]).tolist()
     [10, 10]
     """
-    turns = cycle([_endless(np.flatnonzero(labels == c), random) for c in np.unique(labels)])
+    classes = cycle([_endless(np.flatnonzero(labels == c), random) for c in np.unique(labels)])
     while True:
-        yield np.array([next(next(turns)) for _ in range(batch_size)])
+        yield np.array([next(next(classes)) for _ in range(batch_size)])
 
 
 def halves(

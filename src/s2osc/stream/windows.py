@@ -26,7 +26,7 @@ from s2osc.stream.names import (
     as_meant,
     check_labels,
     group_word,
-    lookalikes,
+    lookalike_notes,
     name_groups,
     names_ever,
     names_in_use,
@@ -113,7 +113,7 @@ class GroupOracle:
 
 
 class WindowResult(NamedTuple):
-    """One turn of the loop."""
+    """What ``follow`` yields for a window."""
 
     before: StreamState
     window: OpenWindow
@@ -369,7 +369,7 @@ def take_answers(
         replace(state, questions=replace(questions, answers=labels)),
         questions.inputs[rows],
         [fresh[row] for row in rows],
-        notes=lookalikes(questions, fresh, state.class_names),
+        notes=lookalike_notes(questions, fresh, state.class_names),
         n_written=count_written(questions, answers, fresh) if by_person else 0,
         recognition=recognition,
         seed=seed,
@@ -385,7 +385,7 @@ def close_questions(state: StreamState) -> StreamState:
 def count_written(
     questions: Questions, answers: Mapping[str, str], fresh: Mapping[int, str]
 ) -> int:
-    """How many of the answers told something new: a named group is one, however many it covers."""
+    """How many of the answers are new: a named group is one, however many items it covers."""
     row_of = {name: row for row, name in enumerate(questions.names)}
     own = {row_of[name] for name, label in answers.items() if name in row_of and label.strip()}
     groups = {int(questions.groups[row]) for row in fresh if row not in own}
@@ -419,7 +419,7 @@ def take_items(
         "ignored": n_ignored,
     }
     updated = learn_items(
-        replace(state, ignored=keep_ignored(state, inputs[uninteresting])),
+        replace(state, ignored=sample_ignored(state, inputs[uninteresting])),
         inputs[~uninteresting],
         [label for label in labels if label != IGNORE],
         counts,
@@ -471,7 +471,7 @@ def resolve_answers(questions: Questions, answers: Mapping[str, str]) -> dict[in
         for row, group in enumerate(questions.groups.tolist())
         if group in of_group
     }
-    # What was said of an item before stands against what its group is called now.
+    # An earlier label of an item outweighs the label of its group.
     by_group = {row: label for row, label in by_group.items() if not questions.answers[row]}
     return by_group | own
 
@@ -497,7 +497,7 @@ def check_group_unchanged(questions: Questions, group: int, label: str) -> None:
         )
 
 
-def keep_ignored(state: StreamState, items: np.ndarray) -> np.ndarray:
+def sample_ignored(state: StreamState, items: np.ndarray) -> np.ndarray:
     """The items that are not of interest, a limited number of them, old and new ones alike."""
     together = np.concatenate([state.ignored, items])
     random = rng(state.seed, f"ignored {state.n_windows}")
@@ -540,7 +540,7 @@ def learn_items(
         waiting=Waiting(inputs[~ready], tuple(late)),
     )
     state = record_update(state, account, counts, clock.seconds.get("update", 0.0))
-    return UpdatedStream(state, account, [tell_waiting(late)] if late else [])
+    return UpdatedStream(state, account, [waiting_note(late)] if late else [])
 
 
 def number_classes(labels: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
@@ -560,7 +560,7 @@ def _name_order(name: str) -> list[tuple[bool, int, str]]:
     return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
-def tell_waiting(late: Sequence[str]) -> str:
+def waiting_note(late: Sequence[str]) -> str:
     names = ", ".join(repr(name) for name in dict.fromkeys(late))
     return f"too few items to learn {names} yet: kept until there are {LEAST_LABELS} of a class"
 
