@@ -65,11 +65,11 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
 
 def _with_a_line(items: Iterable[T], what: str, console: Console) -> Iterator[T]:
     """Yield ``items``; print a line once they take long."""
-    started, is_said = time.perf_counter(), False
+    started, is_printed = time.perf_counter(), False
     for item in items:
         yield item
-        if not is_said and time.perf_counter() - started > LONG:
-            is_said = True
+        if not is_printed and time.perf_counter() - started > LONG:
+            is_printed = True
             with suppress(OSError, ValueError):  # nobody may be reading; the work goes on
                 print(f"{what} ...", file=console.file, flush=True)
 

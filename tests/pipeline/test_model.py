@@ -21,7 +21,7 @@ SPACE = GroupingSpace(np.zeros(1), np.ones(1), np.eye(1), np.zeros(2), np.zeros(
 
 @dataclass(frozen=True, eq=False)
 class Remembering(Teacher):
-    """An f that saw what it is told it saw."""
+    """An f with given outputs."""
 
     teacher_outputs: TeacherOutputs = field(kw_only=True)
 

@@ -113,7 +113,7 @@ class LinearNetwork(nn.Module):
 
 
 class ShiftingViews:
-    """Views that can be told apart: weak ones add 0.5, the chosen strength multiplies by 1.5."""
+    """Views that differ: weak ones add 0.5, the chosen strength multiplies by 1.5."""
 
     def plain(self, items):
         return items
@@ -133,14 +133,16 @@ def make_step(settings, seed=0, n_labelled=17, n_unlabelled=14):
         return torch.from_numpy(random.normal(size=shape))
 
     labels = torch.from_numpy(np.arange(n_labelled) % n_outputs)
-    told = torch.from_numpy(random.random(n_unlabelled)) if settings.seed_weight else None
+    unknown_probability = (
+        torch.from_numpy(random.random(n_unlabelled)) if settings.seed_weight else None
+    )
     return n_outputs, StudentBatch(
         4 * draw(n_labelled, N_FEATURES),
         labels,
         3 * draw(n_labelled, N_CLASSES),
         2 * draw(n_unlabelled, N_FEATURES),
         3 * draw(n_unlabelled, N_CLASSES),
-        told,
+        unknown_probability,
     )
 
 
@@ -161,11 +163,11 @@ def slow_student_loss(network, step, settings):
     if step.unlabelled_unknown is None:
         return loss
     answers = [softmax(row) for row in network.by_hand(step.unlabelled * 1.5)]
-    told = [
+    by_seeds = [
         -p * log(g[-1]) - (1 - p) * log(1 - g[-1])
         for g, p in zip(answers, step.unlabelled_unknown.tolist(), strict=True)
     ]
-    return loss + settings.seed_weight * sum(told) / len(told)
+    return loss + settings.seed_weight * sum(by_seeds) / len(by_seeds)
 
 
 CASES = {
@@ -176,8 +178,8 @@ CASES = {
     "without L_u": {"lambda_u": 0.0},
     "without the teacher": {"alpha": 0.0},
     "large weights": {"alpha": 2.0, "lambda_u": 5.0, "temperature": 0.7},
-    "nothing kept": {"tau": 1.5},
-    "everything kept": {"tau": 0.0},
+    "no pseudo-label": {"tau": 1.5},
+    "every pseudo-label": {"tau": 0.0},
     "as the seeds say": {"seed_weight": 0.5},
     "as the seeds say, without L_u": {"seed_weight": 2.0, "lambda_u": 0.0},
     "as the seeds say, labelled items as they are": {"seed_weight": 1.0, "augment_labelled": False},
@@ -227,12 +229,12 @@ def test_the_gradient_is_that_of_the_slow_reference_and_none_reaches_the_teacher
     for parameter in network.parameters():
         found, values = parameter.grad.flatten(), parameter.data.view(-1)
         for place in range(0, len(values), 3):
-            kept = values[place].item()
+            value = values[place].item()
             around = []
             for offset in (1e-5, -1e-5):
-                values[place] = kept + offset
+                values[place] = value + offset
                 around.append(slow_student_loss(network, step, settings))
-            values[place] = kept
+            values[place] = value
             slope = (around[0] - around[1]) / 2e-5
             assert found[place].item() == pytest.approx(slope, rel=1e-4, abs=1e-7)
 
@@ -339,9 +341,9 @@ def test_triplets_are_formed_among_kept_pseudo_labels_also_if_there_are_none(tau
     supervised = student_loss(network, step, replace(settings, lambda_u=0.0), ShiftingViews())
 
     believed = [softmax(row) for row in network.by_hand(step.unlabelled, factor=2.0)]
-    kept = [row for row, q in enumerate(believed) if max(q) >= tau]
-    labels = [int(np.argmax(believed[row])) for row in kept]
-    viewed = step.unlabelled[kept] * 1.5
+    confident = [row for row, q in enumerate(believed) if max(q) >= tau]
+    labels = [int(np.argmax(believed[row])) for row in confident]
+    viewed = step.unlabelled[confident] * 1.5
     triplets = slow_triplets(viewed.numpy() @ network.body.weight.detach().numpy().T, labels)
     read_off = [-log(softmax(g)[y]) for g, y in zip(network.by_hand(viewed), labels, strict=True)]
     unsupervised = (sum(triplets) + sum(read_off)) / (2 * len(step.unlabelled))
@@ -422,12 +424,12 @@ def test_the_lesson_may_hold_every_labelled_item(teacher, unknown):
 
 def test_what_the_seeds_say_is_in_the_lesson_only_where_it_weighs(teacher):
     split = open_set(*make_blobs(20))
-    told = np.linspace(0, 1, len(split.pool))
+    probabilities = np.linspace(0, 1, len(split.pool))
     parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
     given = teacher, split.known, split.pool, teacher.outputs(split.pool).logits, parts, 5
-    for weight, expected in ((0.5, told), (0.0, None)):
+    for weight, expected in ((0.5, probabilities), (0.0, None)):
         settings = replace(SETTINGS, seed_weight=weight)
-        lesson = prepare_lesson(*given, settings, seed=0, pool_unknown=told)
+        lesson = prepare_lesson(*given, settings, seed=0, pool_unknown=probabilities)
         assert lesson.pool_unknown is expected
 
 
@@ -476,10 +478,10 @@ def test_each_unlabelled_item_is_paired_with_what_the_seeds_say_of_it(unknown):
     lesson = numbered_lesson()._replace(pool_unknown=np.arange(30) / 100)
     labelled_told = (lesson.labels == 3).astype(float)  # D_out is unknown, D_in is not
     for step in take(with_batches(4, 5, unknown), 10, lesson):
-        for item, told in zip(step.unlabelled[:, 0], step.unlabelled_unknown, strict=True):
+        for item, p in zip(step.unlabelled[:, 0], step.unlabelled_unknown, strict=True):
             number = int(item)
             expected = number / 100 if number < 1000 else labelled_told[number - 1000]
-            assert told.item() == pytest.approx(expected)
+            assert p.item() == pytest.approx(expected)
 
 
 def test_without_seeds_nothing_is_said():
@@ -542,8 +544,8 @@ def test_g_learns_what_d_out_looks_like(teacher, unknown):
     taught = teacher.outputs(split.pool).logits
     lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, 15, settings, seed=0)
     student = train_student(teacher, lesson, settings, AugmentSettings(), seed=0, device="cpu")
-    said = student.says_unknown(student.outputs(split.pool).logits)
-    assert np.mean(said == (split.truth < 0)) > 0.95
+    is_unknown = student.predicts_unknown(student.outputs(split.pool).logits)
+    assert np.mean(is_unknown == (split.truth < 0)) > 0.95
 
 
 # The answer of g
@@ -555,7 +557,7 @@ def test_with_one_unknown_class_the_probabilities_are_those_of_g():
     np.testing.assert_allclose(
         student.probabilities(logits, np.zeros((1, 3))), [[1 / 8, 2 / 8, 1 / 8, 4 / 8]]
     )
-    assert student.says_unknown(logits).tolist() == [True]
+    assert student.predicts_unknown(logits).tolist() == [True]
 
 
 def test_by_vote_f_and_g_divide_the_known_together_and_leave_the_unknown_to_g():
@@ -564,7 +566,7 @@ def test_by_vote_f_and_g_divide_the_known_together_and_leave_the_unknown_to_g():
     # g: 2 : 3 : 1 : 6, half unknown; f: 6 : 1 : 1; the products 12 : 3 : 1 share the other half
     p = student.probabilities(logits, taught)
     np.testing.assert_allclose(p, [[12 / 32, 3 / 32, 1 / 32, 1 / 2]])
-    assert student.says_unknown(logits).tolist() == [True]
+    assert student.predicts_unknown(logits).tolist() == [True]
 
 
 @pytest.mark.parametrize(("vote_weight", "named"), [(0.5, 0), (0.0, 1)])
@@ -599,7 +601,7 @@ def test_with_many_unknown_classes_f_divides_what_g_calls_known(vote):
     np.testing.assert_allclose(
         student.probabilities(logits, taught), [[3 / 8, 3 / 16, 3 / 16, 1 / 4]]
     )
-    assert student.says_unknown(logits).tolist() == [False]
+    assert student.predicts_unknown(logits).tolist() == [False]
 
 
 def test_the_log_odds_of_g_tell_apart_what_probabilities_cannot():

@@ -77,12 +77,12 @@ def test_the_centres_are_those_of_the_trained_network(teacher):
 
 def test_what_f_sees_is_logits_entropy_distance_and_embedding_of_one_pass(teacher):
     teacher_outputs = teacher.outputs(BLOBS.pool)
-    seen = outputs(teacher.network, BLOBS.pool, what="")
-    np.testing.assert_allclose(teacher_outputs.logits, seen.logits, atol=1e-5)
-    np.testing.assert_allclose(teacher_outputs.entropy, entropy(seen.logits), atol=1e-5)
-    squares = ((seen.embeddings[:, None] - teacher.centres) ** 2).sum(2).min(1)
+    expected = outputs(teacher.network, BLOBS.pool, what="")
+    np.testing.assert_allclose(teacher_outputs.logits, expected.logits, atol=1e-5)
+    np.testing.assert_allclose(teacher_outputs.entropy, entropy(expected.logits), atol=1e-5)
+    squares = ((expected.embeddings[:, None] - teacher.centres) ** 2).sum(2).min(1)
     np.testing.assert_allclose(teacher_outputs.distance, squares, rtol=1e-3, atol=1e-3)
-    np.testing.assert_array_equal(teacher_outputs.embeddings, seen.embeddings)
+    np.testing.assert_array_equal(teacher_outputs.embeddings, expected.embeddings)
 
 
 def test_probabilities_of_f_sum_to_one(teacher):
@@ -110,16 +110,16 @@ def test_f_learns_from_augmented_items_only_where_asked():
 
 @pytest.mark.parametrize(("share", "n_viewed"), [(0.25, 8), (0.5, 16), (1.0, 32)])
 def test_just_the_share_of_each_batch_that_is_asked_for_is_augmented(share, n_viewed, monkeypatch):
-    seen = []
+    n_augmented = []
 
     class CountingViews(Views):
         def __call__(self, items):
-            seen.append(len(items))
+            n_augmented.append(len(items))
             return super().__call__(items)
 
     monkeypatch.setattr("s2osc.pipeline.teacher.Views", CountingViews)
     train(settings=replace(TINY.teacher, augment=share))
-    assert seen == [n_viewed] * 40
+    assert n_augmented == [n_viewed] * 40
 
 
 def stack(inputs):

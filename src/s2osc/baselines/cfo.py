@@ -306,11 +306,7 @@ def search_codes(
 
     for _ in range(settings.n_steps):
         stepped = search_step(
-            codes,
-            start,
-            logits_of,
-            step=settings.step,
-            distance_weight=settings.distance_weight,
+            codes, start, logits_of, step=settings.step, distance_weight=settings.distance_weight
         )
         codes = to_spheres(stepped, coder.n_groups)
     return codes

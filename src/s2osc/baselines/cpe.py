@@ -239,11 +239,7 @@ class _Growth:
     """Prototypes and radius during training, and the loss."""
 
     def __init__(
-        self,
-        network: Network,
-        method: CPE,
-        device: str,
-        start: "PrototypeRecogniser | None" = None,
+        self, network: Network, method: CPE, device: str, start: "PrototypeRecogniser | None" = None
     ) -> None:
         self.network, self.method = network, method
         self.radius = method.radius if start is None else start.radius

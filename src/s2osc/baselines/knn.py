@@ -14,12 +14,7 @@ import torch
 from torch import Tensor
 
 from s2osc.arrays import in_chunks
-from s2osc.baselines.post_hoc import (
-    PostHoc,
-    check_known_recall,
-    training_outputs,
-    with_threshold,
-)
+from s2osc.baselines.post_hoc import PostHoc, check_known_recall, training_outputs, with_threshold
 from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.settings import require_least
 from s2osc.types import Labelled

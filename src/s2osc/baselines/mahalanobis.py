@@ -16,12 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.arrays import in_chunks
-from s2osc.baselines.post_hoc import (
-    PostHoc,
-    check_known_recall,
-    training_outputs,
-    with_threshold,
-)
+from s2osc.baselines.post_hoc import PostHoc, check_known_recall, training_outputs, with_threshold
 from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
 from s2osc.pipeline.teacher import class_centres, distance_to_centres
 from s2osc.settings import require_positive

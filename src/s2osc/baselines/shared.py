@@ -110,12 +110,7 @@ def check_several_classes(known: Labelled) -> None:
 
 
 def train_closed(
-    known: Labelled,
-    recipe: TeacherRecipe,
-    *,
-    seed: int,
-    device: str,
-    allow_one_class: bool = False,
+    known: Labelled, recipe: TeacherRecipe, *, seed: int, device: str, allow_one_class: bool = False
 ) -> Closed:
     """Train f on all but the held-out items: every deep method starts from it."""
     if not allow_one_class:

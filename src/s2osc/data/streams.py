@@ -181,11 +181,7 @@ def draw_presence(
 
 
 def rates(
-    n_items: int,
-    emerges: int,
-    n_windows: int,
-    protocol: StreamProtocol,
-    what: str = "a class",
+    n_items: int, emerges: int, n_windows: int, protocol: StreamProtocol, what: str = "a class"
 ) -> tuple[int, int]:
     """Items of a class to learn from, and in each window from the one it ``emerges`` in.
 

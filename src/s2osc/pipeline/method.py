@@ -399,7 +399,7 @@ class S2OSCMethod:
         embeddings = pooled.of_pool(student_outputs.embeddings)
         odds = student.log_odds(logits)
         if filtered.evidence is None:
-            unknown, nearest = student.says_unknown(logits), p[:, :-1].argmax(1)
+            unknown, nearest = student.predicts_unknown(logits), p[:, :-1].argmax(1)
             return Verdict(
                 labels=np.where(unknown, UNKNOWN, nearest),
                 unknown_score=p[:, -1],
@@ -419,11 +419,7 @@ class S2OSCMethod:
             ]
         candidates = [
             make_evidence(
-                score,
-                p[:, :-1],
-                pooled,
-                weights=by_filter.seed_weight,
-                p_value=by_filter.p_value,
+                score, p[:, :-1], pooled, weights=by_filter.seed_weight, p_value=by_filter.p_value
             )
             for score in scores
         ]
@@ -586,10 +582,7 @@ def verdict_by_seeds(
 
 
 def make_trust(
-    model: OpenSetModel | KnownOnlyModel,
-    verdict: Verdict,
-    selection: Selection,
-    groups: np.ndarray,
+    model: OpenSetModel | KnownOnlyModel, verdict: Verdict, selection: Selection, groups: np.ndarray
 ) -> Trust | None:
     """The audit, completed by the purity of D_out and the groups; None without seeds."""
     if verdict.evidence is None or verdict.audit is None:

@@ -42,7 +42,7 @@ class OpenSetModel:
         teacher_outputs = self.teacher.outputs(inputs)
         logits = self.student.outputs(inputs).logits
         p = self.student.probabilities(logits, teacher_outputs.logits)
-        unknown = self.says_unknown(logits)
+        unknown = self.predicts_unknown(logits)
         known_class = p[:, :-1].argmax(1)
         groups = np.full(len(p), -1)
         if unknown.any():
@@ -57,10 +57,10 @@ class OpenSetModel:
             nearest=known_class,
         )
 
-    def says_unknown(self, logits: np.ndarray) -> np.ndarray:
+    def predicts_unknown(self, logits: np.ndarray) -> np.ndarray:
         """Above the threshold of the seeds; without seeds, where g's largest output is C'."""
         if self.threshold is None:
-            return self.student.says_unknown(logits)
+            return self.student.predicts_unknown(logits)
         return self.student.log_odds(logits) > self.threshold
 
     def groups_of(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:

@@ -122,7 +122,7 @@ class Student:
         """log P(unknown) / P(known), which does not saturate as probabilities do."""
         return logits[:, -1] - logsumexp(logits[:, :-1], axis=1)
 
-    def says_unknown(self, logits: np.ndarray) -> np.ndarray:
+    def predicts_unknown(self, logits: np.ndarray) -> np.ndarray:
         """Where g's answer is C': the largest of its outputs, whichever variant."""
         return logits.argmax(1) == logits.shape[1] - 1
 

@@ -16,21 +16,10 @@ from s2osc.text import rounded_percent as percent
 from s2osc.types import Answer
 
 PARTS_SHOWN = 3  # true classes named for each kind of answer
-PLACED_KEYS = (
-    "audit",
-    "metrics",
-    "notes",
-    "warnings",
-    "warning_codes",
-    "seconds",
-)  # shown elsewhere than in tables
-SHOWN_OF_AUDIT = (
-    "sentence",
-    "cautions",
-    "curve",
-    "per_class",
-    "weights",
-)  # at the top, as words or charts
+# Shown elsewhere than in tables.
+PLACED_KEYS = ("audit", "metrics", "notes", "warnings", "warning_codes", "seconds")
+# At the top of the page, as words or charts.
+SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights")
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
 
 

@@ -45,8 +45,8 @@ def test_without_a_share_nothing_is_held_back(labels):
 def test_every_class_keeps_at_least_half_of_its_items(labels, share, seed):
     rows = held(labels, share, seed)
     assert (np.diff(rows) > 0).all()
-    kept = np.delete(labels, rows)
-    assert (2 * np.bincount(kept, minlength=4) >= np.bincount(labels)).all()
+    training = np.delete(labels, rows)
+    assert (2 * np.bincount(training, minlength=4) >= np.bincount(labels)).all()
     np.testing.assert_array_equal(
         np.bincount(labels[rows], minlength=4), n_seeds(np.bincount(labels), SeedSettings(share))
     )

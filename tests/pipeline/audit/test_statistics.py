@@ -69,14 +69,14 @@ def chance(hits, n, n_pool, in_whole):
 
 
 def slow_interval(hits, n, n_pool):
-    kept = []
+    accepted = []
     for in_pool in range(n_pool + 1):
         whole = hits + in_pool
         as_many = sum(chance(x, n, n_pool, whole) for x in range(hits, n + 1))
         as_few = sum(chance(x, n, n_pool, whole) for x in range(hits + 1))
         if min(as_many, as_few) > Fraction(25, 1000):
-            kept.append(in_pool)
-    return hits / n, kept[0] / n_pool, kept[-1] / n_pool
+            accepted.append(in_pool)
+    return hits / n, accepted[0] / n_pool, accepted[-1] / n_pool
 
 
 @pytest.mark.parametrize(("n", "n_pool"), [(1, 1), (1, 9), (5, 3), (8, 12), (12, 30)])

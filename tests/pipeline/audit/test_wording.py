@@ -82,12 +82,12 @@ def test_the_verdict_names_the_test(p_value, level, words):
 
 def test_what_is_told_opens_with_the_sentence_and_closes_with_the_cautions():
     audit = make_audit(is_shifted=True)
-    told = tell(audit)
-    assert next(iter(told)) == "sentence"
-    assert told["sentence"] == sentence(audit)
-    assert told["test"]["verdict"] == verdict(audit.test)
+    record = tell(audit)
+    assert next(iter(record)) == "sentence"
+    assert record["sentence"] == sentence(audit)
+    assert record["test"]["verdict"] == verdict(audit.test)
     (caution,) = cautions(audit)
-    assert told["cautions"] == [{"code": "class_shift", "text": caution.text}]
+    assert record["cautions"] == [{"code": "class_shift", "text": caution.text}]
 
 
 def test_an_audit_without_limits_has_no_caution():

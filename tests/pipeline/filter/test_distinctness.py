@@ -42,7 +42,7 @@ def random(seed=0):
     return np.random.default_rng(seed)
 
 
-def seen(entropies, distances):
+def outputs_of(entropies, distances):
     """What f sees, for tests that need no more of it."""
     nothing = np.zeros((len(entropies), 2))
     return TeacherOutputs(nothing, np.array(entropies), np.array(distances), nothing)
@@ -65,7 +65,7 @@ def test_w_of_three_points_by_hand():
 
 
 def test_without_distance_w_is_the_entropy():
-    teacher_outputs = seen([0.3, 0.6], [100.0, 1.0])
+    teacher_outputs = outputs_of([0.3, 0.6], [100.0, 1.0])
     settings = FilterSettings(distance_weight=0.0)
     np.testing.assert_allclose(
         distinctness(teacher_outputs, units(teacher_outputs, settings), settings), [0.3, 0.6]
@@ -73,12 +73,12 @@ def test_without_distance_w_is_the_entropy():
 
 
 def test_entropy_and_distance_are_added_as_they_are_as_in_the_paper():
-    teacher_outputs = seen([0.0, 0.6], [100.0, 1.0])
+    teacher_outputs = outputs_of([0.0, 0.6], [100.0, 1.0])
     assert units(teacher_outputs, FilterSettings()) == Units(1.0, 1.0)
 
 
 def test_standardised_terms_are_counted_in_deviations_over_the_pool():
-    teacher_outputs = seen([0.1, 0.5], [0.0, 200.0])
+    teacher_outputs = outputs_of([0.1, 0.5], [0.0, 200.0])
     unit = units(teacher_outputs, STANDARDISED)
     assert unit == pytest.approx((0.2, 100.0))
     np.testing.assert_allclose(distinctness(teacher_outputs, unit, STANDARDISED), [0.5, 4.5])
@@ -86,7 +86,7 @@ def test_standardised_terms_are_counted_in_deviations_over_the_pool():
 
 def test_standardised_w_does_not_depend_on_the_scale_of_the_embedding():
     u, d = random(0).uniform(size=20), random(1).uniform(size=20)
-    small, large = (seen(u, times * d) for times in (1.0, 1e4))
+    small, large = (outputs_of(u, times * d) for times in (1.0, 1e4))
     np.testing.assert_allclose(
         distinctness(small, units(small, STANDARDISED), STANDARDISED),
         distinctness(large, units(large, STANDARDISED), STANDARDISED),
@@ -94,7 +94,7 @@ def test_standardised_w_does_not_depend_on_the_scale_of_the_embedding():
 
 
 def test_a_constant_term_does_not_divide_by_zero():
-    teacher_outputs = seen(np.zeros(3), [1.0, 2.0, 6.0])
+    teacher_outputs = outputs_of(np.zeros(3), [1.0, 2.0, 6.0])
     unit = units(teacher_outputs, STANDARDISED)
     assert unit.entropy == 1.0
     assert np.isfinite(distinctness(teacher_outputs, unit, STANDARDISED)).all()
@@ -105,9 +105,9 @@ def test_a_constant_term_does_not_divide_by_zero():
 
 def ranked(inputs, labels, *, seed=0):
     """The ranking of a pool of classes 0 to 3, 3 unknown, with an f that sees nothing in them."""
-    turn = np.arange(len(labels)) % 4
-    pool, seeds = turn < 2, (turn == 2) & (labels < 3)
-    training = (turn == 3) & (labels < 3)
+    fold = np.arange(len(labels)) % 4
+    pool, seeds = fold < 2, (fold == 2) & (labels < 3)
+    training = (fold == 3) & (labels < 3)
     together = np.concatenate([inputs[pool], inputs[seeds]])
     n = len(together)
     noise = random(1).normal(size=(n, 6)).astype(np.float32)

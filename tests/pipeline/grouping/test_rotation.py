@@ -45,11 +45,11 @@ def count_groups(unknown, *, rotating):
     """How many groups there are beside two known classes: rings, and strokes that lie."""
     known = np.concatenate([rings(150, 8), strokes(np.random.default_rng(9).normal(90, 9, 150))])
     labels = np.repeat([0, 1], 150)
-    looks = [(part, np.zeros((len(part), 1), np.float32)) for part in (known, unknown)]
-    space = fit_space(looks[0], labels, looks[1], seed=0)
+    parts = [(part, np.zeros((len(part), 1), np.float32)) for part in (known, unknown)]
+    space = fit_space(parts[0], labels, parts[1], seed=0)
     pictures = (Pictures(unknown, space, 0), Pictures(known, space, 0)) if rotating else None
     return group_unknown(
-        *(space.transform(*looks[1]), space.transform(*looks[0]), labels),
+        *(space.transform(*parts[1]), space.transform(*parts[0]), labels),
         ClusterSettings(n_resamples=2),
         seed=0,
         pictures=pictures,

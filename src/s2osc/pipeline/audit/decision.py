@@ -210,10 +210,7 @@ def _audit(
     n_known = round(len(evidence.score) * (1 - share.estimate))
     weights = evidence.seed_weight
     # With thresholds chosen without each seed, and with the one used: the wider interval.
-    alarms = [
-        _alarms(evidence, threshold, settings, seed=seed),
-        evidence.seed_score > threshold,
-    ]
+    alarms = [_alarms(evidence, threshold, settings, seed=seed), evidence.seed_score > threshold]
     is_named = evidence.seed_nearest == evidence.seed_label
     right = [~called & is_named for called in alarms]
     drawn = _resampled(evidence, seed) if share.estimate else []

@@ -147,10 +147,7 @@ class Audit:
             "groups": None
             if self.groups is None
             else asdict(self.groups)
-            | {
-                "stability": list(self.groups.stability),
-                "tightness": list(self.groups.tightness),
-            },
+            | {"stability": list(self.groups.stability), "tightness": list(self.groups.tightness)},
         }
 
     @classmethod

@@ -31,12 +31,7 @@ from s2osc.settings import require_least
 MAX_GROUPS = 20
 N_FITTED = 2_000  # items to find the groups with; all others join their neighbours
 CUT_SIZES = (40, 80, 160, 400)  # sample sizes of a cut: cuts are comparable at one size only
-USUAL_CUTS = (
-    0.11,
-    0.085,
-    0.095,
-    0.13,
-)  # through one class, for sizes larger than the known classes
+USUAL_CUTS = (0.11, 0.085, 0.095, 0.13)  # through one class, where no known class is that large
 N_VOTES = 5
 LEAST_STABILITY = 0.75  # mean Jaccard match in resamples, below which a group is dissolved
 FEWEST = 30  # with fewer items, one group: a cut could be chance
