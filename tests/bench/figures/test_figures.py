@@ -24,8 +24,8 @@ from s2osc.bench.figures.figures import (
 from s2osc.bench.figures.ranking import (
     critical_difference,
     draw_ranking,
-    friedman_p_value,
     join_methods,
+    p_value_of,
     rank_methods,
 )
 from s2osc.errors import DataError, OutputError, S2OSCWarning, SettingsError
@@ -211,7 +211,7 @@ def test_each_experiment_has_its_figures():
 
 
 def test_a_figure_that_records_cannot_fill_yet_is_left_out_with_a_warning():
-    with pytest.warns(S2OSCWarning, match="table1: no figure 'ranking': a ranking needs 3 methods"):
+    with pytest.warns(S2OSCWarning, match="table1: no figure 'ranking': a ranking needs 2 methods"):
         figures = figures_for("table1", [record()])
     assert list(figures) == ["f1"]
 
@@ -404,11 +404,11 @@ def test_pools_are_blocks_and_methods_are_panels():
 def test_many_classes_differ_in_shape_or_grey():
     names = [f"class {i}" for i in range(20)]
     axes = draw_embeddings([EMBEDDED | {"known_classes": names}]).axes[0]
-    looks = {
+    styles = {
         (c.get_paths()[0].vertices.tobytes(), c.get_facecolor().tobytes())
         for c in axes.collections[:20]
     }
-    assert len(looks) == 20
+    assert len(styles) == 20
 
 
 def test_a_gallery_shows_the_images_and_marks_wrong_ones():
@@ -460,7 +460,14 @@ def test_the_critical_difference_is_that_of_the_tables():
 
 
 def test_where_all_methods_tie_in_every_cell_they_do_not_differ():
-    assert friedman_p_value(np.full((6, 3), 2.0)) == 1.0
+    assert p_value_of(np.full((6, 3), 2.0)) == p_value_of(np.full((6, 2), 2.0)) == 1.0
+
+
+def test_two_methods_are_compared_by_the_sign_test():
+    ranking = rank_methods({cell: {"a": cell % 6, "b": 0} for cell in range(6)})
+    assert ranking.p_value == pytest.approx(2 * 0.5**5)  # five of five, and a tie
+    records = [record(method, partition=p) for method in "ab" for p in range(3)]
+    assert "(sign test, p = 1.000)" in texts(draw_ranking(records))
 
 
 def test_methods_closer_than_the_critical_difference_are_joined_once():
@@ -499,7 +506,7 @@ def test_cells_that_a_drawn_method_lacks_do_not_count():
 
 
 def test_a_ranking_needs_methods_that_share_cells():
-    with pytest.raises(DataError, match="a ranking needs 3 methods that share 2 cells"):
+    with pytest.raises(DataError, match="a ranking needs 2 methods that share 2 cells"):
         draw_ranking([record("a", partition=0), record("b", partition=1)])
     with pytest.raises(DataError, match="two records of a; a ranking takes one"):
         draw_ranking([record("a"), record("a")])

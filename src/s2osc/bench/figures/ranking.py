@@ -2,7 +2,8 @@
 
 J. Demsar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006: in every
 cell (a data set and a partition of its classes) the methods are ranked, the Friedman test asks
-whether their mean ranks differ at all, the Nemenyi test which of them do.
+whether their mean ranks differ at all (of two methods, the sign test), the Nemenyi
+test which of them do.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -11,7 +12,7 @@ from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scipy.stats import binomtest, friedmanchisquare, rankdata, studentized_range
 
 from s2osc.bench.figures.drawing import (
     METRIC_NAMES,
@@ -28,7 +29,6 @@ from s2osc.bench.records import Record, partition_of
 from s2osc.errors import DataError
 
 SIGNIFICANCE = 0.05
-FEWEST_METHODS = 3
 FEWEST_CELLS = 2
 
 
@@ -39,7 +39,7 @@ class MethodRanks:
     methods: tuple[str, ...]
     mean_ranks: np.ndarray  # (k,) rising, 1 is best
     n_cells: int
-    p_value: float  # of the Friedman test
+    p_value: float  # of the Friedman test; of two methods, of the sign test
     difference: float  # critical, of two mean ranks
     joined: tuple[tuple[int, int], ...]  # first and last of methods that are not distinguishable
     left_out: tuple[str, ...]  # methods that lack too many cells
@@ -51,10 +51,9 @@ def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> MethodRanks:
     Methods with the fewest cells are left out until the others share half of the cells.
     """
     methods, cells = comparable_methods(scores)
-    if len(methods) < FEWEST_METHODS or len(cells) < FEWEST_CELLS:
+    if len(methods) < 2 or len(cells) < FEWEST_CELLS:
         raise DataError(
-            f"a ranking needs {FEWEST_METHODS} methods that share {FEWEST_CELLS} cells (data set "
-            "and partition); "
+            f"a ranking needs 2 methods that share {FEWEST_CELLS} cells (data set and partition); "
             f"{len(scores)} cells were found, of which {', '.join(methods) or 'no methods'} share "
             f"{len(cells)}: run more methods or partitions"
         )
@@ -62,7 +61,7 @@ def rank_methods(scores: Mapping[Hashable, Mapping[str, float]]) -> MethodRanks:
     ranks = rankdata(-values, axis=1)
     mean_ranks = ranks.mean(axis=0)
     best_first = np.argsort(mean_ranks, kind="stable")
-    p_value = friedman_p_value(values)
+    p_value = p_value_of(values)
     difference = critical_difference(len(methods), len(cells))
     # Where the Friedman test finds no difference at all, none may be looked for between pairs.
     reach = difference if p_value < SIGNIFICANCE else inf
@@ -94,8 +93,15 @@ def comparable_methods(
         methods.remove(min(methods, key=lambda method: n_cells[method]))
 
 
-def friedman_p_value(values: np.ndarray) -> float:
-    """How likely mean ranks this different are where methods do not differ; (cells, methods)."""
+def p_value_of(values: np.ndarray) -> float:
+    """How likely mean ranks this different are where methods do not differ; (cells, methods).
+
+    Friedman's test, which takes three methods at least; of two, the sign test.
+    """
+    if values.shape[1] == 2:
+        n_better, n_worse = (int(np.sum(s * (values[:, 0] - values[:, 1]) > 0)) for s in (1, -1))
+        n_cells = n_better + n_worse
+        return float(binomtest(n_better, n_cells).pvalue) if n_cells else 1.0
     with np.errstate(invalid="ignore"):  # 0 / 0 where all methods tie in every cell
         p_value = float(friedmanchisquare(*values.T).pvalue)
     return 1.0 if np.isnan(p_value) else p_value
@@ -163,8 +169,9 @@ def _verdict(ranking: MethodRanks) -> str:
     differ = "differ" if ranking.p_value < SIGNIFICANCE else "do not differ beyond chance"
     p_value = "p < 0.001" if ranking.p_value < 0.001 else f"p = {ranking.p_value:.3f}"
     left_out = ", ".join(ranking.left_out)
+    test = "Friedman" if len(ranking.methods) > 2 else "sign"
     return (
-        f"Mean ranks {differ} (Friedman test, {p_value}). Methods joined by a bar "
+        f"Mean ranks {differ} ({test} test, {p_value}). Methods joined by a bar "
         f"cannot be told apart (Nemenyi test at {SIGNIFICANCE}, which takes cells as independent)."
     ) + (f" Left out, with too few cells: {left_out}." if left_out else "")
 
