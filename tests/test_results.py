@@ -69,9 +69,9 @@ def test_the_tables_of_a_document_are_those_of_the_records(document: Path) -> No
 
 
 def test_every_cell_of_every_table_lies_beside_its_records() -> None:
-    kept = {EXPERIMENTS[name].records or name for name in EXPERIMENTS}
+    recorded = {EXPERIMENTS[name].records or name for name in EXPERIMENTS}
     folders = {path.name for path in RESULTS.iterdir() if path.is_dir()}
-    assert folders <= kept
+    assert folders <= recorded
     for name, experiment in EXPERIMENTS.items():
         if (folder := experiment.records or name) in folders:
             cells = make_cells(name, read_records(RESULTS, folder))

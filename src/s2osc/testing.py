@@ -84,7 +84,7 @@ def _fit_once(method: Any) -> Any:
 
 
 def fitted(method: Method) -> Recogniser:
-    """The method fitted once for all checks that only look at the result."""
+    """The method fitted once for all checks of the result alone."""
     return cast(Recogniser, _fit_once(cast(Hashable, method)))
 
 

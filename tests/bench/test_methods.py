@@ -193,12 +193,12 @@ def test_deep_methods_get_the_networks_and_the_budget_of_the_run(name, networks)
             scale.student.training,
         )
         assert adapted.augmentation.flip is True
-        kept = {
+        unchanged = {
             field.name: getattr(method.student, field.name)
             for field in fields(student)
             if field.name not in ("network", "training", "labelled_batch")
         }
-        assert {name: getattr(student, name) for name in kept} == kept
+        assert {name: getattr(student, name) for name in unchanged} == unchanged
         untouched = ("filtering", "clusters", "seeds", "decision")
         assert all(getattr(adapted, part) == getattr(method, part) for part in untouched)
     else:

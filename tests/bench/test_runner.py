@@ -212,7 +212,7 @@ def test_networks_follow_the_size_and_what_the_data_are():
 
 
 @pytest.fixture
-def looked(monkeypatch, tmp_path) -> dict:
+def calls(monkeypatch, tmp_path) -> dict:
     """A backbone ``quarters``, which sees the brightness of four quarters; what was asked of it."""
     asked, compute = {}, pool_task.compute_features
 
@@ -238,21 +238,21 @@ def looked(monkeypatch, tmp_path) -> dict:
 
 
 @pytest.mark.parametrize("flip", [False, True])
-def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(looked, flip):
+def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(calls, flip):
     dataset = replace(make_dataset(12), flip=flip)
     split = split_dataset(dataset, PROTOCOL, 0)
     run_once(pool_task.PoolTask().through_backbone(split, "quarters", flip=flip), METHOD, seed=0)
-    known, pool = looked["fitted"]
+    known, pool = calls["fitted"]
     assert known.shape == (2 * 8, 3, 12)
     assert pool.shape == (2 * 4 + 12, 3, 12)
     # Feature 0 of an image as it is: the mean of its first quarter, normalised.
     expected = (split.pool[:, :4, :4].mean((1, 2)) - 100) / 50
     np.testing.assert_allclose(pool[:, 0, 0], expected, atol=2e-3)
-    assert looked["backbone"] == ("quarters", (8, 8))
-    assert looked["flips"] == [flip, flip]
+    assert calls["backbone"] == ("quarters", (8, 8))
+    assert calls["flips"] == [flip, flip]
 
 
-def test_an_experiment_names_the_backbone_of_its_runs(data, runs, looked, monkeypatch):
+def test_an_experiment_names_the_backbone_of_its_runs(data, runs, calls, monkeypatch):
     through = Experiment("Small", PROTOCOL, {"quick": METHOD}, backbone="quarters")
     monkeypatch.setitem(EXPERIMENTS, "small", through)
     record = read_record(run(data, [0])[0])
@@ -261,16 +261,16 @@ def test_an_experiment_names_the_backbone_of_its_runs(data, runs, looked, monkey
     assert "features" not in record["seconds"]
     assert (record["n_training"], record["n_pool"]) == (16, 20)
     assert 0 <= record["metrics"]["teacher_known_accuracy"] <= 1
-    assert looked["fitted"][1].ndim == 3
+    assert calls["fitted"][1].ndim == 3
 
 
-def test_without_a_backbone_the_method_sees_the_images(data, runs, looked):
+def test_without_a_backbone_the_method_sees_the_images(data, runs, calls):
     run(data, [0])
-    assert looked.keys() == {"fitted"}
-    assert looked["fitted"][1].dtype == np.uint8
+    assert calls.keys() == {"fitted"}
+    assert calls["fitted"][1].dtype == np.uint8
 
 
-def test_items_nobody_saw_go_through_the_backbone_too(looked):
+def test_items_nobody_saw_go_through_the_backbone_too(calls):
     split = split_dataset(make_dataset(20), replace(PROTOCOL, held_out=2), 0)
     through = pool_task.PoolTask().through_backbone(split, "quarters", flip=False)
     assert through.held_out.shape == (3 * 2, 3, 12)
@@ -278,12 +278,12 @@ def test_items_nobody_saw_go_through_the_backbone_too(looked):
     np.testing.assert_allclose(through.held_out[:, 0, 0], expected, atol=2e-3)
 
 
-def test_data_are_named_to_go_through_the_backbone(data, runs, looked, monkeypatch):
+def test_data_are_named_to_go_through_the_backbone(data, runs, calls, monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, "small", Experiment("Small", PROTOCOL, {"cheap": CHEAP}))
     [path] = run_experiment("small", ["tiny-features"], [0], data / "results", folder=data)
     assert path.name == "tiny-features-cheap-p0.json"
     assert read_record(path)["dataset"] == "tiny-features"
-    assert read_record(path)["backbone"] == EFFICIENTNET == looked["backbone"][0]
+    assert read_record(path)["backbone"] == EFFICIENTNET == calls["backbone"][0]
 
 
 # A method that fails
@@ -431,7 +431,7 @@ def test_an_experiment_that_was_killed_goes_on_where_it_stopped(data):
     assert [read_record(path)["partition"] for path in paths] == [0, 1, 2]
 
 
-# KnownParts
+# Parts
 
 
 def test_parts_make_every_record_once(data, runs, monkeypatch):
@@ -511,17 +511,17 @@ def test_a_comparison_records_its_size_and_items_nobody_saw(sized):
 
 
 def test_items_nobody_saw_are_in_neither_the_labelled_items_nor_the_pool(sized, monkeypatch):
-    seen = {}
+    inputs_of = {}
 
     @dataclass(frozen=True)
     class Watching:
         def fit(self, known, pool, *, seed, device="cpu"):
-            seen["fitted"] = [image.tobytes() for image in (*known.inputs, *pool)]
+            inputs_of["fitted"] = [image.tobytes() for image in (*known.inputs, *pool)]
             fitted = CHEAP.fit(known, pool, seed=seed, device=device)
             predict = type(fitted).predict
 
             def watched(self, inputs):
-                seen.setdefault("asked", []).append([image.tobytes() for image in inputs])
+                inputs_of.setdefault("asked", []).append([image.tobytes() for image in inputs])
                 return predict(self, inputs)
 
             monkeypatch.setattr(type(fitted), "predict", watched)
@@ -530,10 +530,10 @@ def test_items_nobody_saw_are_in_neither_the_labelled_items_nor_the_pool(sized, 
     small = replace(EXPERIMENTS["table1"], methods={"watching": Watching()})
     monkeypatch.setitem(EXPERIMENTS, "small", small)
     [record] = smoke(sized, None, name="small")
-    pool, new = seen["asked"]
+    pool, new = inputs_of["asked"]
     assert len(new) == record["n_held_out"] == 18
-    assert set(pool) < set(seen["fitted"])
-    assert not set(new) & set(seen["fitted"])
+    assert set(pool) < set(inputs_of["fitted"])
+    assert not set(new) & set(inputs_of["fitted"])
 
 
 def test_sizes_have_records_of_their_own_and_are_not_mixed(sized, monkeypatch):
@@ -584,10 +584,10 @@ def test_f_is_trained_once_for_all_methods_of_a_split_and_each_is_charged_for_it
 
 def test_a_kept_f_changes_no_figure(sized, trained):
     smoke(sized, "max-logit")
-    [kept], [alone] = smoke(sized, "msp"), smoke(sized, "msp", name="runtime")
-    assert len(trained) == 2  # for MaxLogit, and where nothing is kept
-    assert kept["metrics"] == alone["metrics"]
-    assert kept["held_out"] == alone["held_out"]
+    [cached], [alone] = smoke(sized, "msp"), smoke(sized, "msp", name="runtime")
+    assert len(trained) == 2  # for MaxLogit, and where nothing is cached
+    assert cached["metrics"] == alone["metrics"]
+    assert cached["held_out"] == alone["held_out"]
 
 
 def test_where_seconds_are_compared_every_method_trains_its_own(sized, trained):
@@ -623,8 +623,8 @@ def test_pictures_are_in_the_records_of_experiments_made_for_them(sized, monkeyp
     monkeypatch.setitem(EXPERIMENTS, "small", with_pictures)
     asked = []
 
-    def pictures_of(names, split, fitted, said, *, seed):
-        asked.append((names, len(said.labels), seed))
+    def pictures_of(names, split, fitted, answers, *, seed):
+        asked.append((names, len(answers.labels), seed))
         return {"embedding": {"points": []}}
 
     monkeypatch.setattr(pool_task, "pictures_of", pictures_of)

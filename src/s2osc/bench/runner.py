@@ -54,7 +54,7 @@ def run_experiment(
     device: str = "cpu",
     folder: Path | None = None,
 ) -> list[Path]:
-    """Trial whatever has no record yet; ``part`` (i, n) is every n-th data set and partition."""
+    """Run whatever has no record yet; ``part`` (i, n) is every n-th data set and partition."""
     paths = []
     for each, experiment in experiments_named(name).items():
         experiment.sized(size)

@@ -233,8 +233,8 @@ def test_at_every_size_items_are_drawn_as_the_title_says(name, size):
     n_held_out = min(wanted.held_out, n // 10)
     assert np.bincount(split.held_out_classes).max(initial=0) == n_held_out
     assert len(split.held_out) == (n_known + n_unknown) * n_held_out
-    seen = np.concatenate([numbers(split.known.inputs), numbers(split.pool)])
-    assert not np.isin(numbers(split.held_out), seen).any()
+    used = np.concatenate([numbers(split.known.inputs), numbers(split.pool)])
+    assert not np.isin(numbers(split.held_out), used).any()
     if wanted.sizes and sum(wanted.sizes[:2]) <= n - n_held_out:
         training, pool, unknown = wanted.sizes
         assert np.bincount(split.known.labels).tolist() == [training] * n_known

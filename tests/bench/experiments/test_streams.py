@@ -156,11 +156,11 @@ def test_a_run_has_the_networks_of_its_size_and_flips_where_the_data_allow_it():
 
 def test_a_method_that_clusters_is_told_of_one_new_class_and_estimates_several():
     dataset = make_dataset()
-    told = {
+    given = {
         name: prepare(DTC(), STREAMS[name], "cpu", "mnist", dataset).learner.method.n_unknown
         for name in ("stream-single", "stream-multi")
     }
-    assert told == {"stream-single": 1, "stream-multi": None}
+    assert given == {"stream-single": 1, "stream-multi": None}
 
 
 def test_with_several_new_classes_ours_balances_within_a_wide_limit_and_within_the_usual_one():

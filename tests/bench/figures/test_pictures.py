@@ -168,8 +168,8 @@ def run():
         features=lambda inputs: inputs.reshape(len(inputs), -1),
         examples=Examples(*[split.pool[:2]] * 3),
     )
-    said = Answer(split.truth, *np.zeros((2, n)), *np.zeros((2, n), int), split.truth == UNKNOWN)
-    return split, fitted, said
+    answer = Answer(split.truth, *np.zeros((2, n)), *np.zeros((2, n), int), split.truth == UNKNOWN)
+    return split, fitted, answer
 
 
 def test_a_run_gives_the_pictures_asked_for(run):
@@ -182,10 +182,10 @@ def test_a_run_gives_the_pictures_asked_for(run):
 
 
 def test_a_run_without_filter_generator_or_images_gives_fewer(run):
-    split, fitted, said = run
+    split, fitted, answer = run
     plain = SimpleNamespace(features=fitted.features)
-    labels_only = Predictions(said.labels, said.unknown_score, said.confidence)
+    labels_only = Predictions(answer.labels, answer.unknown_score, answer.confidence)
     kinds = ("gallery", "counterfactuals")
     assert pictures_of(kinds, split, plain, labels_only, seed=0) == {}
     vectors = open_set(*make_blobs(n_per_class=10))
-    assert pictures_of(kinds, vectors, plain, said, seed=0) == {}
+    assert pictures_of(kinds, vectors, plain, answer, seed=0) == {}

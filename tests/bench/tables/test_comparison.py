@@ -199,7 +199,7 @@ def test_a_record_that_names_no_protocol_agrees_with_all():
     assert "protocol" not in texts([record("msp", protocol=None)])[0]
 
 
-# What is said
+# Paragraphs
 
 
 def test_the_first_line_says_what_was_run():

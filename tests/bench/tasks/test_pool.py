@@ -17,7 +17,7 @@ from samples import TINY, make_audit, make_images, open_set, shrink
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Scripted:
     """Says of each item, a number, what it was told; only the numbers of some can be asked for."""
 
     labels: np.ndarray  # of the items 0, 1, ..
@@ -57,9 +57,9 @@ RIGHT_ON_POOL = [0, 1, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
 
 def judged(on_pool, on_held_out, *, detects_only=False, n_held_out=6):
     split = some_split(n_held_out=n_held_out)
-    told = Told(np.array([0, 0, 1, 1, *on_pool, *on_held_out]), [])
-    said = told.predict(split.pool)
-    return judge(split, told, said, detects_only=detects_only, seed=0), told
+    scripted = Scripted(np.array([0, 0, 1, 1, *on_pool, *on_held_out]), [])
+    answers = scripted.predict(split.pool)
+    return judge(split, scripted, answers, detects_only=detects_only, seed=0), scripted
 
 
 def test_a_right_answer_has_perfect_figures_and_an_item_nobody_saw_does_not_enter_them():
@@ -72,8 +72,8 @@ def test_a_right_answer_has_perfect_figures_and_an_item_nobody_saw_does_not_ente
 
 
 def test_figures_of_items_nobody_saw_are_of_those_items_alone():
-    judgement, told = judged([UNKNOWN] * 6, [0, 1, 0, 0, UNKNOWN, 0])
-    assert told.asked == [[4, 5, 6, 7, 8, 9], [10, 11, 12, 13, 14, 15]]
+    judgement, scripted = judged([UNKNOWN] * 6, [0, 1, 0, 0, UNKNOWN, 0])
+    assert scripted.asked == [[4, 5, 6, 7, 8, 9], [10, 11, 12, 13, 14, 15]]
     assert judgement.metrics["false_alarms"] == 1
     held_out = judgement.held_out
     assert held_out["accuracy"] == pytest.approx(4 / 6, abs=1e-5)
@@ -84,9 +84,9 @@ def test_figures_of_items_nobody_saw_are_of_those_items_alone():
 
 
 def test_without_items_nobody_saw_there_are_no_figures_of_them():
-    judgement, told = judged(RIGHT_ON_POOL, [], n_held_out=0)
+    judgement, scripted = judged(RIGHT_ON_POOL, [], n_held_out=0)
     assert judgement.held_out is None
-    assert len(told.asked) == 1
+    assert len(scripted.asked) == 1
 
 
 def test_paper_mode_is_of_methods_that_only_detect():
@@ -103,9 +103,9 @@ def test_paper_mode_is_of_methods_that_only_detect():
 
 
 def test_what_is_called_unknown_is_clustered_into_as_many_groups_as_there_are_classes():
-    told = Told(np.array([0, UNKNOWN, UNKNOWN, 0, UNKNOWN, UNKNOWN]), [])
+    scripted = Scripted(np.array([0, UNKNOWN, UNKNOWN, 0, UNKNOWN, UNKNOWN]), [])
     inputs = np.array([0, 1, 2, 3, 4, 5], np.float32)[:, None]
-    groups = groups_of(told, inputs, told.predict(inputs), 2, seed=0)
+    groups = groups_of(scripted, inputs, scripted.predict(inputs), 2, seed=0)
     assert groups[[0, 3]].tolist() == [-1, -1]
     assert groups[1] == groups[2] != groups[4] == groups[5]
     assert set(groups[groups >= 0].tolist()) == {0, 1}
@@ -113,26 +113,26 @@ def test_what_is_called_unknown_is_clustered_into_as_many_groups_as_there_are_cl
 
 @pytest.mark.parametrize("n_unknown", [0, 1])
 def test_where_one_class_or_none_is_unknown_there_is_one_group(n_unknown):
-    told = Told(np.array([UNKNOWN, 1, UNKNOWN]), [])
+    scripted = Scripted(np.array([UNKNOWN, 1, UNKNOWN]), [])
     inputs = numbered(0, 3)
-    groups = groups_of(told, inputs, told.predict(inputs), n_unknown, seed=0)
+    groups = groups_of(scripted, inputs, scripted.predict(inputs), n_unknown, seed=0)
     assert groups.tolist() == [0, -1, 0]
 
 
 def test_what_calls_nothing_unknown_has_no_groups():
-    told = Told(np.array([0, 1]), [])
+    scripted = Scripted(np.array([0, 1]), [])
     inputs = numbered(0, 2)
-    assert groups_of(told, inputs, told.predict(inputs), 3, seed=0).tolist() == [-1, -1]
+    assert groups_of(scripted, inputs, scripted.predict(inputs), 3, seed=0).tolist() == [-1, -1]
 
 
 def test_a_method_with_groups_of_its_own_is_asked_for_them():
-    class Grouping(Told):
+    class Grouping(Scripted):
         def groups(self, inputs):
             return inputs[:, 0].astype(int) - 1
 
-    told = Grouping(np.array([0, UNKNOWN, UNKNOWN]), [])
+    scripted = Grouping(np.array([0, UNKNOWN, UNKNOWN]), [])
     inputs = numbered(0, 3)
-    assert groups_of(told, inputs, told.predict(inputs), 1, seed=0).tolist() == [-1, 0, 1]
+    assert groups_of(scripted, inputs, scripted.predict(inputs), 1, seed=0).tolist() == [-1, 0, 1]
 
 
 def test_our_answer_has_its_groups_with_it(seeded):
@@ -154,8 +154,8 @@ def test_the_judgement_holds_the_answer_the_teacher_and_the_filter():
     figures = figures_of(split, solution)
     is_unknown = split.truth < 0
     assert evaluate(split.truth, solution.answer).items() <= figures.items()
-    said = solution.model.teacher.outputs(split.pool).logits.argmax(1)
-    expected = np.mean((said == split.truth)[~is_unknown])
+    named = solution.model.teacher.outputs(split.pool).logits.argmax(1)
+    expected = np.mean((named == split.truth)[~is_unknown])
     assert figures["teacher_known_accuracy"] == pytest.approx(expected, abs=1e-5)
     purity = is_unknown[solution.partition.unknown].mean()
     assert figures["purity_of_d_out"] == pytest.approx(purity, abs=1e-5)
@@ -203,8 +203,8 @@ def audit_of(alarm=(0.0, 0.1), accuracy=(0.8, 1.0), **changes):
 
 def covered(rates, **intervals):
     truth = dict(zip(("false_alarms", "known_accuracy"), rates, strict=True))
-    said = judge_audit(truth, audit_of(**intervals))
-    return said["false_alarm_covered"], said["known_accuracy_covered"]
+    figures = judge_audit(truth, audit_of(**intervals))
+    return figures["false_alarm_covered"], figures["known_accuracy_covered"]
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_a_rate_at_the_end_of_its_interval_is_covered_however_it_is_rounded():
     assert covered((0.667, 0.333), alarm=(0.1, 2 / 3), accuracy=(1 / 3, 0.9)) == (0, 0)
 
 
-def test_the_audit_is_told_figure_by_figure():
+def test_the_audit_is_recorded_figure_by_figure():
     truth = {"false_alarms": 0.05, "known_accuracy": 0.9}
-    told = {
+    expected = {
         "nothing_unknown": 0.0,
         "shift_found": 1.0,
         "p_value": 0.004,
@@ -243,9 +243,9 @@ def test_the_audit_is_told_figure_by_figure():
         "unknown_share_low": 0.2,
         "unknown_share_high": 0.4,
     }
-    assert judge_audit(truth, audit_of()) == told
+    assert judge_audit(truth, audit_of()) == expected
     recall = Estimate(0.7, 0.6, 0.8)
-    assert judge_audit(truth, audit_of(unknown_recall=recall)) == told | {
+    assert judge_audit(truth, audit_of(unknown_recall=recall)) == expected | {
         "unknown_recall_estimate": 0.7,
         "unknown_recall_low": 0.6,
         "unknown_recall_high": 0.8,

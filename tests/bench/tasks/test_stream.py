@@ -48,8 +48,8 @@ class Means:
         distances = self.distances(state, window)
         labels = np.where(distances.min(1) > RADIUS, UNKNOWN, distances.argmin(1))
         score = distances.min(1)
-        said = Predictions(labels, score, np.ones(len(window)), nearest=distances.argmin(1))
-        return Recognition(said, window, None, recogniser=None)
+        answers = Predictions(labels, score, np.ones(len(window)), nearest=distances.argmin(1))
+        return Recognition(answers, window, None, recogniser=None)
 
     def learn(self, state, answers, *, recognition=None, seed, device="cpu"):
         assert set(range(len(state), answers.n_classes)) <= set(answers.labels)
@@ -59,7 +59,7 @@ class Means:
     def conclude(self, state, window, *, seed, device="cpu"):
         return None
 
-    def name_known(self, state, seen, inputs):
+    def name_known(self, state, recognition, inputs):
         return self.distances(state, inputs).argmin(1)
 
     def account(self, state):
@@ -91,44 +91,48 @@ def make_stream(arrivals=(1, 2), n: int = 20) -> Stream:
 
 
 def test_a_learner_that_is_always_right_has_perfect_figures():
-    told = follow_stream(make_stream(), StreamMethod(Means()), seed=0, joint_accuracy=1.0)
-    assert told["stages"] == [[1.0], [1.0, 1.0], [1.0, 1.0, 1.0]]
-    figures = told["metrics"]
+    outcome = follow_stream(make_stream(), StreamMethod(Means()), seed=0, joint_accuracy=1.0)
+    assert outcome["stages"] == [[1.0], [1.0, 1.0], [1.0, 1.0, 1.0]]
+    figures = outcome["metrics"]
     for name in ("accuracy", "f1", "f_out", "known_accuracy", "unknown_recall", "found"):
         assert figures[name] == 1.0
     assert figures["forgetting"] == figures["chaudhry_forgetting"] == 0.0
     assert figures["old_accuracy"] == figures["new_accuracy"] == 1.0
     assert figures["labels"] == 40
-    assert [w["n_known"] for w in told["windows"]] == [2, 3]
-    assert [(w["labels"], w["n_new"], w["n_found"]) for w in told["windows"]] == [(20, 1, 1)] * 2
+    assert [w["n_known"] for w in outcome["windows"]] == [2, 3]
+    assert [(w["labels"], w["n_new"], w["n_found"]) for w in outcome["windows"]] == [(20, 1, 1)] * 2
 
 
 def test_without_labels_nothing_new_is_learnt_and_that_counts_as_forgotten():
     """A_k is 1, 1/2 and 1/3; in the second window a third class comes as unknown once more."""
-    told = follow_stream(make_stream(), StreamMethod(Means(), budget=0), seed=0, joint_accuracy=1.0)
-    assert told["stages"] == [[1.0], [1.0, 0.0], [1.0, 0.0, 0.0]]
-    figures = told["metrics"]
+    outcome = follow_stream(
+        make_stream(), StreamMethod(Means(), budget=0), seed=0, joint_accuracy=1.0
+    )
+    assert outcome["stages"] == [[1.0], [1.0, 0.0], [1.0, 0.0, 0.0]]
+    figures = outcome["metrics"]
     assert figures["forgetting"] == pytest.approx(1 - (1 + 1 / 2 + 1 / 3) / 3, abs=1e-5)
     assert (figures["labels"], figures["found"], figures["new_accuracy"]) == (0, 0.0, 0.0)
     # A class that emerged in the window before counts as known, whoever has learnt it.
-    assert [w["metrics"]["accuracy"] for w in told["windows"]] == [1.0, 0.75]
+    assert [w["metrics"]["accuracy"] for w in outcome["windows"]] == [1.0, 0.75]
 
 
 def test_a_learner_that_never_learns_is_asked_no_labels_and_forgets_nothing():
-    told = follow_stream(
+    outcome = follow_stream(
         make_stream(), StreamMethod(Means(updates=False)), seed=0, joint_accuracy=1.0
     )
-    assert told["metrics"]["labels"] == 0
-    assert not {"forgetting", "chaudhry_forgetting"} & told["metrics"].keys()
-    assert len(told["stages"]) == 3
+    assert outcome["metrics"]["labels"] == 0
+    assert not {"forgetting", "chaudhry_forgetting"} & outcome["metrics"].keys()
+    assert len(outcome["stages"]) == 3
 
 
 def test_several_classes_may_emerge_in_one_window_and_in_some_none():
-    told = follow_stream(make_stream((1, 1, 3)), StreamMethod(Means()), seed=0, joint_accuracy=1.0)
-    assert told["stages"] == [[1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0, 1.0]]
-    assert [w["n_new"] for w in told["windows"]] == [2, 0, 1]
-    assert "f_out" not in told["windows"][1]["metrics"]
-    assert told["metrics"]["f_out"] == 1.0
+    outcome = follow_stream(
+        make_stream((1, 1, 3)), StreamMethod(Means()), seed=0, joint_accuracy=1.0
+    )
+    assert outcome["stages"] == [[1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0, 1.0]]
+    assert [w["n_new"] for w in outcome["windows"]] == [2, 0, 1]
+    assert "f_out" not in outcome["windows"][1]["metrics"]
+    assert outcome["metrics"]["f_out"] == 1.0
 
 
 def test_the_figures_of_a_window_are_those_of_its_answer_before_the_labels():
@@ -137,19 +141,19 @@ def test_the_figures_of_a_window_are_those_of_its_answer_before_the_labels():
     learner = Means()
     state = learner.begin(stream.known, seed=0)
     truth = np.where(window.truth < 2, window.truth, UNKNOWN)
-    said = learner.recognise(state, window.inputs, seed=0).predictions
-    groups = np.where(said.labels == UNKNOWN, 0, -1)  # one new class, one group
-    expected = evaluate(truth, said)
-    expected |= evaluate_classes(truth, window.truth, said.labels, groups)
-    told = follow_stream(stream, StreamMethod(learner), seed=0, joint_accuracy=1.0)
-    assert told["windows"][0]["metrics"] == expected
+    answers = learner.recognise(state, window.inputs, seed=0).predictions
+    groups = np.where(answers.labels == UNKNOWN, 0, -1)  # one new class, one group
+    expected = evaluate(truth, answers)
+    expected |= evaluate_classes(truth, window.truth, answers.labels, groups)
+    outcome = follow_stream(stream, StreamMethod(learner), seed=0, joint_accuracy=1.0)
+    assert outcome["windows"][0]["metrics"] == expected
 
 
 def test_new_classes_count_by_themselves_also_for_a_learner_without_groups():
-    told = follow_stream(make_stream((1, 1)), StreamMethod(Means()), seed=0, joint_accuracy=1.0)
-    figures = told["windows"][0]["metrics"]
+    outcome = follow_stream(make_stream((1, 1)), StreamMethod(Means()), seed=0, joint_accuracy=1.0)
+    figures = outcome["windows"][0]["metrics"]
     assert figures["accuracy"] == figures["class_accuracy"] == 1
-    assert told["metrics"]["class_f1"] == 1
+    assert outcome["metrics"]["class_f1"] == 1
 
 
 @pytest.mark.parametrize(
@@ -157,8 +161,8 @@ def test_new_classes_count_by_themselves_also_for_a_learner_without_groups():
 )
 def test_no_more_is_asked_than_the_budget_allows(queries, n):
     method = StreamMethod(Means(), queries, budget=n)
-    told = follow_stream(make_stream(), method, seed=0, joint_accuracy=1.0)
-    assert all(0 < window["labels"] <= n for window in told["windows"])
+    outcome = follow_stream(make_stream(), method, seed=0, joint_accuracy=1.0)
+    assert all(0 < window["labels"] <= n for window in outcome["windows"])
 
 
 def test_a_budget_below_nothing_is_refused():
@@ -169,12 +173,14 @@ def test_a_budget_below_nothing_is_refused():
 def test_ours_tells_k_and_what_each_update_did():
     update = UpdateSettings(training=replace(TINY.teacher.training, min_steps=20))
     learner = Incremental(SEEDED, update)
-    told = follow_stream(make_stream((1,), n=40), StreamMethod(learner), seed=0, joint_accuracy=1.0)
-    [window] = told["windows"]
+    outcome = follow_stream(
+        make_stream((1,), n=40), StreamMethod(learner), seed=0, joint_accuracy=1.0
+    )
+    [window] = outcome["windows"]
     assert window["k"] > 0
     assert window["update"]["n_new_classes"] == 1
     assert window["update"]["n_labels"] == window["labels"] > 0
-    assert told["seconds_total"] == pytest.approx(sum(told["seconds"].values()), abs=0.06)
+    assert outcome["seconds_total"] == pytest.approx(sum(outcome["seconds"].values()), abs=0.06)
     assert window["seconds"].keys() == {"recognise", "learn"}
 
 
@@ -182,11 +188,11 @@ def test_ours_tells_k_and_what_each_update_did():
 
 
 def test_answers_that_teach_nothing_leave_the_learner_as_it_is():
-    told = follow_stream(
+    outcome = follow_stream(
         make_stream((1,)), StreamMethod(Means(), budget=1), seed=0, joint_accuracy=1.0
     )
-    assert told["stages"][-1] == [1.0, 0.0]
-    assert (told["windows"][0]["labels"], told["windows"][0]["n_found"]) == (1, 1)
+    assert outcome["stages"][-1] == [1.0, 0.0]
+    assert (outcome["windows"][0]["labels"], outcome["windows"][0]["n_found"]) == (1, 1)
 
 
 def test_classes_learnt_in_another_order_than_they_came_are_told_apart():
@@ -195,15 +201,21 @@ def test_classes_learnt_in_another_order_than_they_came_are_told_apart():
     @dataclass(frozen=True)
     class Late(Means):
         def recognise(self, state, window, *, seed, device="cpu"):
-            seen = super().recognise(state, window, seed=seed)
-            hide = (seen.predictions.labels == UNKNOWN) & (len(state) == 2) & (window[:, 2] > 10)
-            labels = np.where(hide, 0, seen.predictions.labels)
-            return replace(seen, predictions=replace(seen.predictions, labels=labels))
+            recognition = super().recognise(state, window, seed=seed)
+            hide = (
+                (recognition.predictions.labels == UNKNOWN)
+                & (len(state) == 2)
+                & (window[:, 2] > 10)
+            )
+            labels = np.where(hide, 0, recognition.predictions.labels)
+            return replace(recognition, predictions=replace(recognition.predictions, labels=labels))
 
-    told = follow_stream(make_stream((1, 2, 3)), StreamMethod(Late()), seed=0, joint_accuracy=1.0)
+    outcome = follow_stream(
+        make_stream((1, 2, 3)), StreamMethod(Late()), seed=0, joint_accuracy=1.0
+    )
     # Class 2 is taken for a known one until class 3 is learnt in window 2, then it is found.
-    assert told["stages"] == [[1.0], [1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
-    assert told["metrics"]["found"] == pytest.approx(2 / 3, abs=1e-5)
+    assert outcome["stages"] == [[1.0], [1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
+    assert outcome["metrics"]["found"] == pytest.approx(2 / 3, abs=1e-5)
 
 
 # Stages
@@ -288,8 +300,8 @@ def test_a_record_tells_which_classes_came_when():
     images, labels = np.zeros((120, 2, 2), np.uint8), np.arange(120) % 4
     dataset = Dataset("own", images, labels, tuple("abcd"), 120, flip=False)
     stream = draw_stream(dataset, StreamProtocol(sizes=(6, 4), held_out=2), seed=1)
-    told = describe_stream(stream, dataset)
-    assert sorted([*told["known_classes"], *told["unknown_classes"]]) == list("abcd")
-    assert told["emerges"] == [0, 0, 1, 2]
-    assert told["timeline"] == [[4, 4], [4, 4], [4, 4], [0, 4]]
-    assert (told["n_training"], told["n_pool"], told["n_held_out"]) == (12, 28, 8)
+    outcome = describe_stream(stream, dataset)
+    assert sorted([*outcome["known_classes"], *outcome["unknown_classes"]]) == list("abcd")
+    assert outcome["emerges"] == [0, 0, 1, 2]
+    assert outcome["timeline"] == [[4, 4], [4, 4], [4, 4], [0, 4]]
+    assert (outcome["n_training"], outcome["n_pool"], outcome["n_held_out"]) == (12, 28, 8)

@@ -145,7 +145,7 @@ COVERED = {
 
 
 def _variants() -> dict[str, S2OSCMethod]:
-    """The paper's method, each choice of ours turned to its reading, and its ablations."""
+    """The paper's method, each choice of ours changed to its reading, and its ablations."""
     choices: dict[str, dict[str, Any]] = {
         "g answers alone": {"student.vote": False},
         "gate on D_out as printed": {"student.gate_unknown": True},
