@@ -103,14 +103,14 @@ def test_exemplars_are_herded_by_the_features_of_f_as_it_is_afterwards(begun):
     knowledge = LEARNER.learn(begun, of(3), seed=0)
     memory, network = knowledge.memory, knowledge.teacher.network
     held = rows_of(memory.seeds)
-    # More were held back than are kept: those are neither exemplars nor seeds.
-    kept = memory.exemplars.inputs[memory.exemplars.labels == 3]
+    # More were held back than stay: those are neither exemplars nor seeds.
+    exemplars = memory.exemplars.inputs[memory.exemplars.labels == 3]
     training, _ = LEARNER._hold_back(of(3), seed=0)
     assert not rows_of(training) & held
     features = unit_rows(outputs(network, training.inputs, what="f").embeddings)
-    np.testing.assert_array_equal(kept, training.inputs[herd(features, len(kept))])
+    np.testing.assert_array_equal(exemplars, training.inputs[herd(features, len(exemplars))])
     before = unit_rows(outputs(begun.teacher.network, training.inputs, what="f").embeddings)
-    assert not np.array_equal(kept, training.inputs[herd(before, len(kept))])
+    assert not np.array_equal(exemplars, training.inputs[herd(before, len(exemplars))])
 
 
 def test_exemplars_of_old_classes_keep_their_order(begun):
@@ -167,9 +167,9 @@ def test_learning_leaves_old_knowledge_as_it_was(begun):
 
 def test_the_same_seed_learns_the_same(begun):
     a, b = (SHORT.learn(begun, of(3), seed=0) for _ in range(2))
-    told, again = a.account, b.account
+    account, again = a.account, b.account
     assert_same(weights(a), weights(b))
-    assert told == again
+    assert account == again
     np.testing.assert_array_equal(a.memory.exemplars.inputs, b.memory.exemplars.inputs)
     np.testing.assert_array_equal(a.memory.seeds.inputs, b.memory.seeds.inputs)
 

@@ -26,7 +26,7 @@ feature_rows = st.builds(
 
 
 def items(labels, *, start=0):
-    """Items that can be told apart: each is its own number."""
+    """Items that differ: each is its own number."""
     numbers = np.arange(start, start + len(labels), dtype=np.float32)
     return Labelled(np.column_stack([numbers, numbers**2]), np.array(labels))
 
@@ -143,9 +143,9 @@ def test_a_memory_that_cannot_be_is_refused(wrong, words):
 
 def test_a_memory_shrinks_by_the_last_of_each_class():
     exemplars = Labelled(np.array([[7], [3], [9], [1], [5], [8]]), np.array([1, 0, 1, 0, 1, 0]))
-    kept = first_of_each(exemplars, 2)
-    assert kept.inputs.ravel().tolist() == [3, 1, 7, 9]  # as they stood, whatever they hold
-    assert kept.labels.tolist() == [0, 0, 1, 1]
+    shorter = first_of_each(exemplars, 2)
+    assert shorter.inputs.ravel().tolist() == [3, 1, 7, 9]  # as they stood, whatever they hold
+    assert shorter.labels.tolist() == [0, 0, 1, 1]
 
 
 def test_old_exemplars_make_room_for_new_classes_and_are_never_sorted_again():
@@ -232,13 +232,13 @@ def _without_gaps(labels, memory):
 def test_old_seeds_stay_eligible_beside_new_ones():
     first = recall(None, items([0] * 9 + [1] * 9), items([0] * 6 + [1] * 6, start=50), size=40)
     assert len(first.seeds) == 12
-    kept = set()
+    drawn = set()
     for seed in range(20):
         new = items([0] * 6 + [1] * 6, start=900)
         later = recall(first, items([0, 1], start=200), new, size=40, seed=seed)
         assert np.bincount(later.seeds.labels).tolist() == [6, 6]
-        kept |= set(numbers(later.seeds))
-    assert kept == {*range(50, 62), *range(900, 912)}
+        drawn |= set(numbers(later.seeds))
+    assert drawn == {*range(50, 62), *range(900, 912)}
 
 
 def test_seeds_of_all_classes_shrink_alike_when_classes_arrive():

@@ -254,9 +254,9 @@ def test_a_self_taught_stream_names_its_groups(budget):
     assert "unknown" in answer.labels  # as it was when the window came
     assert stream.classes == ["ant", "bee", "new 1", "new 2"]
     later, truth = make_blobs(30, 4, seed=6)
-    said = stream.classify(later).labels
+    labels = stream.classify(later).labels
     for c in (2, 3):
-        names, counts = np.unique(said[truth == c].astype(str), return_counts=True)
+        names, counts = np.unique(labels[truth == c].astype(str), return_counts=True)
         assert names[counts.argmax()].startswith("new ")
         assert counts.max() > 20
 

@@ -137,8 +137,8 @@ def test_every_value_and_array_is_read_as_it_was_written(tmp_path, colour):
         assert_same(store.read(), state)
     found = read_state(tmp_path / "stream")
     assert_same(found, state)
-    seen = [each.knowledge.teacher.outputs(items[0]).logits for each in (found, state)]
-    np.testing.assert_array_equal(*seen)
+    logits = [each.knowledge.teacher.outputs(items[0]).logits for each in (found, state)]
+    np.testing.assert_array_equal(*logits)
 
 
 def test_a_state_without_questions_or_anything_put_aside_is_read_as_it_was(tmp_path, state):
@@ -286,7 +286,7 @@ def test_files_that_look_like_ours_stay_where_a_stream_goes_on(folder, state):
 
 
 def test_a_stream_without_its_pointer_is_refused_and_left_whole(folder, state):
-    kept = (folder / "stream.json").read_bytes()
+    pointer = (folder / "stream.json").read_bytes()
     (folder / "stream.json").unlink()
     before = snapshot(folder)
     with (
@@ -295,7 +295,7 @@ def test_a_stream_without_its_pointer_is_refused_and_left_whole(folder, state):
     ):
         pass
     assert snapshot(folder) == before
-    (folder / "stream.json").write_bytes(kept)
+    (folder / "stream.json").write_bytes(pointer)
     assert_same(read_state(folder), state)
 
 
@@ -313,9 +313,9 @@ def test_a_stream_of_an_older_version_has_no_manifest_and_goes_on(folder, state)
 def test_a_manifest_from_a_stranger_removes_nothing_outside_the_stream(folder, state):
     mine = put(folder.parent, "mine.txt", "mine")
     path = folder / "manifest.json"
-    told = json.loads(path.read_text())
-    told["files"] += ["../mine.txt", str(mine), "stream.json"]
-    path.write_text(json.dumps(told))
+    record = json.loads(path.read_text())
+    record["files"] += ["../mine.txt", str(mine), "stream.json"]
+    path.write_text(json.dumps(record))
     with open_store(folder) as store:
         store.write(replace(state, seed=5), "a change")
     assert mine.read_text() == "mine"
@@ -374,8 +374,8 @@ def test_a_newer_format_asks_for_a_newer_program(folder):
 
 
 def files_of_the_current_version(folder: Path) -> list[Path]:
-    told = json.loads((folder / "versions" / "2.json").read_text())
-    objects = [folder / "objects" / f"{name}.safetensors" for name in told["objects"].values()]
+    record = json.loads((folder / "versions" / "2.json").read_text())
+    objects = [folder / "objects" / f"{name}.safetensors" for name in record["objects"].values()]
     return [folder / "stream.json", folder / "versions" / "2.json", *objects]
 
 
@@ -403,8 +403,8 @@ def test_any_damaged_file_is_one_clear_line(folder, which, damage):
 def edit(folder: Path, name: str, value: object) -> None:
     """Change a value of the current version, and its checksum with it, as a person could."""
     path = folder / "versions" / "2.json"
-    told = json.loads(path.read_text()) | {name: value}
-    content = json.dumps(told).encode()
+    record = json.loads(path.read_text()) | {name: value}
+    content = json.dumps(record).encode()
     path.write_bytes(content)
     pointer = json.loads((folder / "stream.json").read_text())
     pointer["current"]["sha256"] = storing.hashlib.sha256(content).hexdigest()

@@ -112,9 +112,9 @@ def test_without_new_classes_the_head_is_a_copy(teacher):
 def test_every_class_is_equally_frequent_in_a_balanced_batch():
     labels = np.array([0] * 200 + [1] * 7 + [2] * 30)
     batches = balanced(labels, 30, np.random.default_rng(0))
-    seen = [next(batches) for _ in range(30)]
-    assert all(np.bincount(labels[batch]).tolist() == [10, 10, 10] for batch in seen)
-    often = np.bincount(np.concatenate(seen), minlength=len(labels))
+    drawn = [next(batches) for _ in range(30)]
+    assert all(np.bincount(labels[batch]).tolist() == [10, 10, 10] for batch in drawn)
+    often = np.bincount(np.concatenate(drawn), minlength=len(labels))
     assert often[:200].min() == 1  # no item is left out
     assert often[:200].max() == 2
     assert set(often[200:207].tolist()) <= {42, 43}
@@ -129,9 +129,9 @@ def test_classes_take_turns_where_a_batch_is_smaller_than_their_number():
 @pytest.mark.parametrize("n_new", [3, 100])
 def test_half_of_a_batch_is_new_also_where_little_is_new(n_new):
     batches = halves(50, n_new, 20, np.random.default_rng(0))
-    seen = [next(batches) for _ in range(20)]
-    assert all(np.sum(batch >= 50) == 10 for batch in seen)
-    assert set(np.concatenate(seen).tolist()) == set(range(50 + n_new))
+    drawn = [next(batches) for _ in range(20)]
+    assert all(np.sum(batch >= 50) == 10 for batch in drawn)
+    assert set(np.concatenate(drawn).tolist()) == set(range(50 + n_new))
 
 
 def test_new_and_remembered_items_are_mixed_so_that_both_are_augmented():
@@ -175,18 +175,18 @@ def test_no_gradient_reaches_what_f_said_before():
 def test_q_is_what_the_old_f_says_in_earnest_before_anything_is_trained(
     teacher, memory, monkeypatch
 ):
-    seen = []
+    calls = []
 
     def watched(logits, previous):
-        seen.append((logits.shape[1], previous.clone()))
+        calls.append((logits.shape[1], previous.clone()))
         return distil_previous(logits, previous)
 
     monkeypatch.setattr(update_module, "distil_previous", watched)
     updated(teacher, memory)
     expected = outputs(teacher.network, memory.exemplars.inputs, what="f").logits
     rows = {row.tobytes() for row in expected}
-    assert len(seen) == TRAINING.min_steps
-    for n_outputs, previous in seen:
+    assert len(calls) == TRAINING.min_steps
+    for n_outputs, previous in calls:
         assert n_outputs == 4
         assert len(previous) == 24  # of 32, three classes of four being old
         assert all(row.tobytes() in rows for row in previous.numpy())
@@ -213,8 +213,8 @@ def test_with_hardly_a_memory_more_is_forgotten(teacher, memory):
     old = blobs([0, 1, 2], 80, seed=9)
     hardly = replace(memory, exemplars=first(memory.exemplars, 1))
     answers = blobs([3, 4, 5])
-    kept, forgot = (updated(teacher, m, answers)[0] for m in (memory, hardly))
-    assert accuracy(kept, old) > accuracy(forgot, old) + 0.08
+    rehearsed, forgot = (updated(teacher, m, answers)[0] for m in (memory, hardly))
+    assert accuracy(rehearsed, old) > accuracy(forgot, old) + 0.08
 
 
 def test_without_distillation_f_drifts_further_from_what_it_said(teacher, memory):
@@ -257,24 +257,24 @@ def test_the_old_f_and_the_random_state_stay_as_they_were(teacher, memory):
 
 
 def test_the_same_seed_gives_the_same_f(teacher, memory):
-    (a, told), (b, again), (c, _) = (updated(teacher, memory, seed=seed) for seed in (0, 0, 1))
+    (a, account), (b, again), (c, _) = (updated(teacher, memory, seed=seed) for seed in (0, 0, 1))
     assert same(weights(a.network), weights(b.network))
-    assert told == again
+    assert account == again
     assert not same(weights(a.network), weights(c.network))
 
 
 def test_f_is_the_same_whatever_the_seeds_are(teacher, memory):
     others = Memory(memory.exemplars, Labelled(-memory.seeds.inputs, memory.seeds.labels))
-    (a, told), (b, other) = updated(teacher, memory), updated(teacher, others)
+    (a, account), (b, other) = updated(teacher, memory), updated(teacher, others)
     assert same(weights(a.network), weights(b.network))
-    assert told.memory == other.memory
-    assert told.seeds != other.seeds
+    assert account.memory == other.memory
+    assert account.seeds != other.seeds
 
 
 def test_centres_are_those_of_all_that_was_learnt(teacher, memory):
     later, _ = updated(teacher, memory)
-    seen = outputs(later.network, NEW.inputs, what="f").embeddings
-    np.testing.assert_allclose(later.centres[3], seen.mean(0), rtol=1e-4, atol=1e-5)
+    embeddings = outputs(later.network, NEW.inputs, what="f").embeddings
+    np.testing.assert_allclose(later.centres[3], embeddings.mean(0), rtol=1e-4, atol=1e-5)
     mine = memory.exemplars.inputs[memory.exemplars.labels == 1]
     old = outputs(later.network, mine, what="f").embeddings
     np.testing.assert_allclose(later.centres[1], old.mean(0), rtol=1e-4, atol=1e-5)
@@ -285,8 +285,8 @@ def test_centres_are_those_of_all_that_was_learnt(teacher, memory):
 
 def test_the_account_holds_the_losses_of_both_models_on_the_same_items(teacher, memory):
     later, account = updated(teacher, memory)
-    for told, items in ((account.memory, memory.exemplars), (account.seeds, memory.seeds)):
-        for value, model in ((told.before, teacher), (told.after, later)):
+    for losses, items in ((account.memory, memory.exemplars), (account.seeds, memory.seeds)):
+        for value, model in ((losses.before, teacher), (losses.after, later)):
             p = softmax(model.outputs(items.inputs).logits, 1)[np.arange(len(items)), items.labels]
             assert value == pytest.approx(-np.log(p).mean(), rel=1e-4)
     assert (account.n_labels, account.n_new_classes) == (40, 1)
@@ -310,9 +310,9 @@ def test_the_constraint_is_measured_as_broken_and_as_kept(teacher, memory):
     _, broken = updated(teacher, memory)
     assert not broken.memory.holds
     # More of what it learns already makes it surer.
-    _, kept = updated(teacher, memory, first(blobs([0, 1, 2]), 15))
-    assert kept.memory.holds
-    assert Account.from_json(kept.to_json()) == kept
+    _, steady = updated(teacher, memory, first(blobs([0, 1, 2]), 15))
+    assert steady.memory.holds
+    assert Account.from_json(steady.to_json()) == steady
 
 
 def test_without_seeds_there_is_no_account_of_them(teacher, memory):

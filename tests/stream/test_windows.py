@@ -278,8 +278,8 @@ def test_a_whole_group_is_named_at_once(state):
 def test_the_label_of_an_item_stands_against_that_of_its_group(state):
     group, (one, two) = group_of(state, "c"), asked_of(state, "c", 2)
     learnt = answered(state, {one: "a", group: "c", two: "ignore"})
-    told = answers_by_name(learnt.state)
-    assert (told[one], told[two]) == ("a", "ignore")
+    answers = answers_by_name(learnt.state)
+    assert (answers[one], answers[two]) == ("a", "ignore")
     assert labels_of(learnt.state)["a"] == 41
     assert len(learnt.state.ignored) == 1
 
