@@ -305,8 +305,10 @@ def test_a_backbone_for_vectors_or_one_that_is_not_there(tmp_path, refused, monk
 # Deciding anew
 
 WITHOUT_SEEDS = {
-    **{"title": "a", "preset": "paper", "seed": 0, "warnings": [], "items": {"pool": 1}},
-    **{"counts": {}, "settings": {}, "seconds": {}, "audit": None},
+    **{"title": "a", "preset": "paper", "seed": 0, "device": "cpu", "shape": "", "backbone": None},
+    **{"items": {"known": 2, "pool": 1, "skipped": 0}, "counts": {"known": {"a": 1, "b": 0}}},
+    **{"k": 1, "steps": {}, "settings": {}, "versions": {}, "seconds": {}},
+    **{"audit": None, "warnings": []},
 }
 
 
@@ -328,7 +330,7 @@ def test_an_operating_point_that_cannot_be(finished, refused, word):
         (lambda p: text(p / "summary.json", "rubbish").parent, "summary.json cannot be read"),
         (
             lambda p: text(p / "summary.json", json.dumps(WITHOUT_SEEDS)).parent,
-            r"the results of a run without seeds \(preset paper\)",
+            r"results of a run without seeds \(preset paper\)",
         ),
         (lambda p: text(p / "summary.json", '{"audit": {"a": 1}}').parent, "'title' is missing"),
         (lambda p: text(p / "file", ""), "holds no results"),

@@ -26,8 +26,9 @@ from files import (
     write_images,
 )
 from s2osc.app import classify as jobs
-from s2osc.app.classify import Run, classify_files, demo, predict_files
+from s2osc.app.classify import Request, classify_files, demo
 from s2osc.app.folder import RESULTS
+from s2osc.app.predict import predict_files
 from s2osc.data.datasets import Dataset
 from s2osc.errors import DataError, OutputError, SettingsError
 
@@ -36,7 +37,7 @@ COLUMNS = ["item", "label", "group", "confidence", "nearest", *NUMBERS[1:], "fil
 COLUMN_TYPES = {"group": pa.int64()} | dict.fromkeys(NUMBERS, pa.float32())
 
 
-def quick_run(preset: str = "auto", **more: object) -> Run:
+def quick_request(preset: str = "auto", **more: object) -> Request:
     changes = {
         f"{role}.{name}": value
         for role in ("teacher", "student")
@@ -47,7 +48,7 @@ def quick_run(preset: str = "auto", **more: object) -> Run:
             "network.hidden": (16, 16),
         }.items()
     }
-    return Run(preset, changes | {"clusters.n_groups": 1} | more, device="cpu")
+    return Request(preset, changes | {"clusters.n_groups": 1} | more, device="cpu")
 
 
 def read_csv(path: Path) -> pa.Table:
@@ -165,7 +166,7 @@ def expected(tmp_path_factory) -> dict[str, Path]:
     for kind, forms in FORMS.items():
         folder = tmp_path_factory.mktemp(kind)
         known, pool = (forms[role]["npz"](folder) for role in ("known", "pool"))
-        classify_files(known, pool, folder / "out", quick_run())
+        classify_files(known, pool, folder / "out", quick_request())
         outs[kind] = folder / "out"
     return outs
 
@@ -177,7 +178,7 @@ def test_every_form_of_the_same_items_gives_the_same_answers(tmp_path, expected,
         FORMS[kind]["pool"][pool](tmp_path),
     )
     out = tmp_path / "out"
-    classify_files(known_path, pool_path, out, quick_run())
+    classify_files(known_path, pool_path, out, quick_request())
     assert answers(out).equals(answers(expected[kind]))
     names = pq.read_table(out / "predictions.parquet")["item"].to_pylist()
     assert names == ITEM_NAMES.get((kind, pool), ROWS)
@@ -195,10 +196,10 @@ def test_a_run_leaves_tables_summary_page_and_model_and_nothing_else(expected, k
 
 def test_a_run_without_seeds_leaves_nothing_to_decide_from(tmp_path):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
-    finding = classify_files(known, pool, tmp_path / "out", quick_run("plain"))
+    result = classify_files(known, pool, tmp_path / "out", quick_request("plain"))
     measured = {"scores.parquet", "seeds.parquet", "report.safetensors"}
     assert files_in(tmp_path / "out") == set(RESULTS) - {"skipped.csv"} - measured
-    assert finding.summary["audit"] is None
+    assert result.summary()["audit"] is None
     nearest = pq.read_table(tmp_path / "out" / "predictions.parquet")["nearest"].to_pylist()
     assert set(nearest) <= set(KNOWN_CLASSES)
 
@@ -300,8 +301,8 @@ def test_a_pool_of_known_items_alone_is_said_to_hold_nothing_unknown(tmp_path):
     labels = known_labels(40)
     known = VECTOR_FORMS["known"]["npz"](tmp_path)
     pool = npz(tmp_path / "pool.npz", x=easy_vectors(labels, seed=3), y=labels)
-    finding = classify_files(known, pool, tmp_path / "out", quick_run())
-    told = finding.summary
+    result = classify_files(known, pool, tmp_path / "out", quick_request())
+    told = result.summary()
     assert told["audit"]["nothing_unknown"]
     assert told["audit"]["sentence"].startswith(
         "As far as 40 labelled test items can tell, nothing in this pool is unknown"
@@ -313,7 +314,7 @@ def test_a_pool_of_known_items_alone_is_said_to_hold_nothing_unknown(tmp_path):
 
 def test_too_few_seeds_for_the_wanted_rate_are_a_warning(tmp_path):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
-    classify_files(known, pool, tmp_path / "out", quick_run(**{"decision.false_alarm": 0.01}))
+    classify_files(known, pool, tmp_path / "out", quick_request(**{"decision.false_alarm": 0.01}))
     (note,) = summary(tmp_path / "out")["warnings"]
     assert note == (
         "40 seeds can promise a false-alarm rate of 2.5% at best, not 1%: label more items of the "
@@ -330,10 +331,10 @@ def test_the_page_opens_by_itself_and_shows_the_pool(expected):
 @pytest.mark.parametrize("unknown", ["one", "many"])
 def test_both_variants_of_the_student_answer_for_every_item(tmp_path, unknown):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
-    finding = classify_files(
-        known, pool, tmp_path / "out", quick_run(**{"student.unknown": unknown})
+    result = classify_files(
+        known, pool, tmp_path / "out", quick_request(**{"student.unknown": unknown})
     )
-    assert finding.summary["settings"]["student.unknown"] == unknown
+    assert result.summary()["settings"]["student.unknown"] == unknown
     assert answers(tmp_path / "out").num_rows == len(POOL)
 
 
@@ -344,13 +345,13 @@ def test_images_that_cannot_be_read_are_named_skipped_and_counted(tmp_path):
     folder = image_files(tmp_path)
     broken_image(folder / "known" / KNOWN_FILES[3])
     text(folder / "pool" / POOL_FILES[5], "no image")
-    finding = classify_files(folder / "known", folder / "pool", tmp_path / "out", quick_run())
+    result = classify_files(folder / "known", folder / "pool", tmp_path / "out", quick_request())
     with (tmp_path / "out" / "skipped.csv").open(newline="") as lines:
         header, first, second = csv.reader(lines)
     assert header == ["item", "reason"]
     assert first[0] == KNOWN_FILES[3]
     assert second == [POOL_FILES[5], "not an image of a known format"]
-    assert finding.summary["items"] == {"known": 119, "pool": 59, "skipped": 2}
+    assert result.summary()["items"] == {"known": 119, "pool": 59, "skipped": 2}
     names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
     assert names == [name for name in POOL_FILES if name != POOL_FILES[5]]
     (note,) = summary(tmp_path / "out")["warnings"]
@@ -360,7 +361,7 @@ def test_images_that_cannot_be_read_are_named_skipped_and_counted(tmp_path):
 @pytest.mark.parametrize("k", [41, 1000])
 def test_a_k_above_a_class_or_the_pool_is_reduced_with_a_note(tmp_path, k):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
-    classify_files(known, pool, tmp_path / "out", quick_run(**{"filtering.k": k}))
+    classify_files(known, pool, tmp_path / "out", quick_request(**{"filtering.k": k}))
     told = summary(tmp_path / "out")
     (note,) = told["warnings"]
     assert note.startswith(f"K = {k} is too large for a pool of 60 items and classes of up to 40")
@@ -370,8 +371,8 @@ def test_a_k_above_a_class_or_the_pool_is_reduced_with_a_note(tmp_path, k):
 def test_what_was_left_out_while_reading_is_noted(tmp_path):
     folder = image_files(tmp_path)
     image(folder / "known" / "stray.png")
-    finding = classify_files(folder / "known", folder / "pool", tmp_path / "out", quick_run())
-    (note,) = finding.summary["warnings"]
+    result = classify_files(folder / "known", folder / "pool", tmp_path / "out", quick_request())
+    (note,) = result.summary()["warnings"]
     assert "images outside the class folders are left out (1, first: stray.png)" in note
 
 
@@ -381,14 +382,14 @@ def test_what_was_left_out_while_reading_is_noted(tmp_path):
 def test_a_second_run_replaces_the_first_only_when_forced(tmp_path):
     folder, out = image_files(tmp_path), tmp_path / "out"
     broken_image(folder / "pool" / POOL_FILES[0])
-    classify_files(folder / "known", folder / "pool", out, quick_run())
+    classify_files(folder / "known", folder / "pool", out, quick_request())
     text(out / "notes.txt", "mine")
     before = (out / "predictions.csv").read_bytes()
     (folder / "pool" / POOL_FILES[0]).unlink()
     with pytest.raises(OutputError, match="holds results already"):
-        classify_files(folder / "known", folder / "pool", out, quick_run())
+        classify_files(folder / "known", folder / "pool", out, quick_request())
     assert (out / "skipped.csv").exists()
-    classify_files(folder / "known", folder / "pool", out, quick_run(), force=True)
+    classify_files(folder / "known", folder / "pool", out, quick_request(), force=True)
     assert not (out / "skipped.csv").exists()
     assert (out / "notes.txt").read_text() == "mine\n"
     assert (out / "predictions.csv").read_bytes() == before
@@ -397,10 +398,13 @@ def test_a_second_run_replaces_the_first_only_when_forced(tmp_path):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (Run(device="abacus"), "give auto, cpu or cuda"),
-        (Run(preset="slow"), "the preset is 'slow'"),
-        (Run(changes={"student.tao": 1}), r"did you mean .*student\.tau"),
-        (Run("paper", {"decision.false_alarm": 0.1}), "decision.false_alarm is for decisions by"),
+        (Request(device="abacus"), "give auto, cpu or cuda"),
+        (Request(preset="slow"), "the preset is 'slow'"),
+        (Request(changes={"student.tao": 1}), r"did you mean .*student\.tau"),
+        (
+            Request("paper", {"decision.false_alarm": 0.1}),
+            "decision.false_alarm is for decisions by",
+        ),
     ],
 )
 def test_a_run_that_cannot_be_is_refused_before_anything_is_read(tmp_path, run, message):
@@ -410,7 +414,7 @@ def test_a_run_that_cannot_be_is_refused_before_anything_is_read(tmp_path, run, 
 
 def test_a_seed_below_zero_is_refused():
     with pytest.raises(SettingsError, match="the seed is -1; give a whole number from 0"):
-        Run(seed=-1)
+        Request(seed=-1)
 
 
 # Answering again with a saved model
@@ -433,7 +437,7 @@ def test_a_saved_model_answers_for_the_same_pool_nearly_as_before(tmp_path, expe
 
 def test_without_seeds_a_saved_model_answers_for_the_same_pool_as_before(tmp_path):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
-    classify_files(known, pool, tmp_path / "out", quick_run("plain"))
+    classify_files(known, pool, tmp_path / "out", quick_request("plain"))
     predict_files(tmp_path / "out" / "model", pool, tmp_path / "again.parquet")
     again = pq.read_table(tmp_path / "again.parquet").drop_columns(["item", "filtered"])
     assert again.equals(answers(tmp_path / "out").drop_columns("filtered"))
@@ -466,11 +470,11 @@ def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkey
         "mnist5k", inputs, digits, tuple(map(str, range(10))), n_train=len(digits), flip=False
     )
     monkeypatch.setattr(jobs, "load_dataset", {"mnist5k": data}.__getitem__)
-    finding = demo(tmp_path / "out", quick_run("plain"))
-    assert finding.classes == tuple("012345")
-    assert finding.summary["items"] == {"known": 1800, "pool": 2200, "skipped": 0}
+    result = demo(tmp_path / "out", quick_request("plain"))
+    assert result.classes == tuple("012345")
+    assert result.summary()["items"] == {"known": 1800, "pool": 2200, "skipped": 0}
     names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
     assert len(set(names)) == len(names) == 2200
     share = 1000 / 2200
-    told = finding.summary["metrics"]["f_out_all_unknown"]
+    told = result.summary()["metrics"]["f_out_all_unknown"]
     assert told == pytest.approx(2 * share / (1 + share), abs=1e-5)

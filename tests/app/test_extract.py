@@ -11,8 +11,9 @@ import torch
 from files import npy, npz
 from s2osc.app import classify as jobs
 from s2osc.app import extract as photos
-from s2osc.app.classify import Run, classify_files, predict_files
+from s2osc.app.classify import Request, classify_files
 from s2osc.app.extract import make_extractor, restore_extractor
+from s2osc.app.predict import predict_files
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import Backbone
@@ -73,8 +74,8 @@ def write(folder: Path, side: int) -> tuple[Path, Path]:
     )
 
 
-def run(preset: str = "auto") -> Run:
-    return Run(preset, STEPS | {"clusters.n_groups": 1}, device="cpu")
+def run(preset: str = "auto") -> Request:
+    return Request(preset, STEPS | {"clusters.n_groups": 1}, device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -90,24 +91,24 @@ def run(preset: str = "auto") -> Run:
 def test_large_images_go_through_a_backbone_unless_told_otherwise(
     tmp_path, side, given, preset, expected
 ):
-    finding = classify_files(*write(tmp_path, side), tmp_path / "out", run(preset), backbone=given)
-    assert (finding.summary["backbone"], finding.summary["preset"]) == expected
-    assert ("features" in finding.summary["seconds"]) == (expected[0] is not None)
-    assert finding.summary["metrics"]["accuracy"] > 0.8
+    result = classify_files(*write(tmp_path, side), tmp_path / "out", run(preset), backbone=given)
+    assert (result.summary()["backbone"], result.summary()["preset"]) == expected
+    assert ("features" in result.summary()["seconds"]) == (expected[0] is not None)
+    assert result.summary()["metrics"]["accuracy"] > 0.8
 
 
 def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "is_installed", lambda: False)
-    finding = classify_files(*write(tmp_path, 48), tmp_path / "out", run())
-    assert finding.summary["backbone"] is None
-    assert "pip install 's2osc[photos]'" in finding.summary["warnings"][0]
+    result = classify_files(*write(tmp_path, 48), tmp_path / "out", run())
+    assert result.summary()["backbone"] is None
+    assert "pip install 's2osc[photos]'" in result.summary()["warnings"][0]
 
 
 def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
     known, pool = write(tmp_path, 200)
     out = tmp_path / "out"
-    finding = classify_files(known, pool, out, run())
-    assert finding.summary["shape"] == "180 images of 200x200, brought to 128x128 RGB"
+    result = classify_files(known, pool, out, run())
+    assert result.summary()["shape"] == "180 images of 200x200, brought to 128x128 RGB"
     assert load_model(out / "model").backbone == BackboneEntry(
         name="efficientnet-lite0",
         version="v1",
@@ -124,7 +125,8 @@ def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
     assert (len(answer.labels), notes) == (60, [])
     # Other sizes come to the same one.
     other = npy(tmp_path / "other.npy", pictures([*KINDS], 90, 2))
-    assert len(predict_files(out / "model", other, tmp_path / "other.csv").answer.labels) == 3
+    answer, _ = predict_files(out / "model", other, tmp_path / "other.csv")
+    assert len(answer.labels) == 3
 
 
 def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from files import easy_images, known_labels, npz, pool_labels, truncated, visible
-from s2osc.app import report as module
-from s2osc.app.folder import version_of
-from s2osc.app.report import UNFINISHED
+from s2osc.app import report, result
+from s2osc.app.folder import UNFINISHED, version_of
 from s2osc.cli.main import main
 
-STEPS = ("tell", "write_report", "save_drawing", "write_summary")
+STEPS = [
+    (result, "tell"),
+    (result, "cautions"),
+    *((report, step) for step in ("write_report", "save_drawing", "write_summary")),
+]
 
 
 def fail(*_: object, **__: object) -> None:
@@ -31,8 +34,10 @@ def same(one: Path, other: Path) -> None:
     assert first["seconds"].keys() == second["seconds"].keys()
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_page_that_fails_costs_no_training(finished, tmp_path, quick, monkeypatch, capsys, step):
+@pytest.mark.parametrize(("module", "step"), STEPS)
+def test_a_page_that_fails_costs_no_training(
+    finished, tmp_path, quick, monkeypatch, capsys, module, step
+):
     sources = [f"--{name}={finished / name}.npz" for name in ("known", "pool")]
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
@@ -63,7 +68,7 @@ def test_the_page_of_images_is_the_one_the_run_would_have_made(
     words = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
     words = ["classify", *words, *quick, f"--preset={preset}", f"--out={tmp_path / 'out'}"]
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_report", fail)
+        patch.setattr(report, "write_report", fail)
         assert main(words) == 1
     assert main(["report", f"--out={tmp_path / 'out'}"]) == 0
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -79,6 +84,21 @@ def test_a_finished_page_can_be_made_anew(finished, tmp_path):
     same(out, finished / "out")
 
 
+def test_finished_results_without_seeds_are_refused_with_a_line_of_their_own(
+    finished, tmp_path, quick, capsys
+):
+    sources = [f"--{name}={finished / name}.npz" for name in ("known", "pool")]
+    out = tmp_path / "out"
+    assert main(["classify", *sources, f"--out={out}", *quick, "--preset=plain"]) == 0
+    before = visible(out)
+    capsys.readouterr()
+    assert main(["report", f"--out={out}"]) == 2
+    errors = capsys.readouterr().err
+    assert len(errors.splitlines()) == 1
+    assert "finished results of a run without seeds (preset plain), which keep nothing" in errors
+    assert visible(out) == before
+
+
 @pytest.mark.parametrize("damage", [truncated, lambda path: path.write_bytes(b"{}")])
 def test_a_damaged_file_is_refused_and_nothing_changes(
     finished, tmp_path, quick, monkeypatch, capsys, damage
@@ -86,7 +106,7 @@ def test_a_damaged_file_is_refused_and_nothing_changes(
     sources = [f"--{name}={finished / name}.npz" for name in ("known", "pool")]
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_report", fail)
+        patch.setattr(report, "write_report", fail)
         main(["classify", *sources, f"--out={out}", *quick])
     damage(version_of(out) / UNFINISHED)
     before = visible(out)

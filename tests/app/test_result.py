@@ -1,27 +1,30 @@
 """The files of a result folder: what is counted, judged, written and read again."""
 
 import csv
+import json
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from s2osc.app.folder import UNFINISHED
 from s2osc.app.result import (
-    Measured,
-    Nearest,
+    Result,
     count_labels,
     judge,
-    read_measured,
-    read_summary,
+    known_confidence,
     table_bytes,
-    write_measured,
     write_skipped,
+    write_summary,
 )
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.record import UnknownTest
+from s2osc.report.drawing import Question
+from s2osc.settings import flatten
 from s2osc.text import from_csv_cell
 from s2osc.types import UNKNOWN, Answer
 from samples import make_audit
@@ -38,19 +41,15 @@ def answer_of(labels: list[int], groups: list[int]) -> Answer:
         groups=np.array(groups),
         distinctness=np.arange(n) / 4,
         filtered=np.arange(n) == 0,
+        nearest=np.arange(n) % 2,
     )
 
 
-def nearest_of(labels: list[int]) -> Nearest:
-    return Nearest(np.array(labels), np.linspace(0.5, 1, len(labels)))
-
-
-def measured_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Measured:
+def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
     """A pool of which the last quarter is unknown, and seeds, with odd numbers throughout."""
     random = np.random.default_rng(0)
-    score = random.normal(size=n) + 9 * (np.arange(n) >= 3 * n // 4)
     evidence = Evidence(
-        score=score,
+        score=random.normal(size=n) + 9 * (np.arange(n) >= 3 * n // 4),
         nearest=np.arange(n) % 2,
         nearest_confidence=random.uniform(0.5, 1, n).astype(np.float32),
         seed_score=random.normal(size=n_seeds),
@@ -59,24 +58,47 @@ def measured_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Measured:
         seed_weight=np.ones(n_seeds),
         p_value=1e-7 / 3,
     )
-    parts = {
-        "names": [f"é,{row}" for row in range(n)],
-        "truth": ["a", ""] * (n // 2),
-        "classes": CLASSES,
-        "evidence": evidence,
-        "odds": random.normal(size=n + n_seeds).astype(np.float32),
-        "groups": np.arange(n) % 3,
-        "distinctness": random.exponential(size=n),
-        "filtered": np.arange(n) >= n - 3,
-    }
-    return Measured(**parts | changes)
+    settings = DecisionSettings(rule="seeds", false_alarm=0.1)
+    answer = answer_of([0] * n, [-1] * n)
+    result = Result(
+        title="A pool",
+        names=[f"é,{row}" for row in range(n)],
+        truth=["a", ""] * (n // 2),
+        classes=CLASSES,
+        answer=replace(answer, distinctness=random.exponential(size=n)),
+        nearest_confidence=evidence.nearest_confidence,
+        evidence=evidence,
+        groups=np.arange(n) % 3,
+        audit=make_audit(CLASSES, test=UnknownTest(evidence.p_value, settings.level)),
+        odds=random.normal(size=n + n_seeds).astype(np.float32),
+        n_known=99,
+        n_skipped=2,
+        notes=("two items were skipped",),
+        k=3,
+        steps={"teacher": 7},
+        preset="heads",
+        settings={"student.tau": 0.9}
+        | {f"decision.{name}": value for name, value in flatten(settings).items()},
+        shape="vectors",
+        backbone=None,
+        seed=5,
+        device="cpu",
+        versions={"s2osc": "0"},
+        seconds={"read": 0.5},
+        stream={"window": 1},
+        embeddings=random.normal(size=(n, 3)).astype(np.float32),
+        questions=(Question(3, "a", "a close call"),),
+    )
+    return replace(result.decided(settings), **changes)
 
 
-def summary_of(measured: Measured) -> dict:
-    return {
-        "counts": {"known": dict.fromkeys(measured.classes, 0)},
-        "audit": make_audit(test=UnknownTest(measured.evidence.p_value, 0.01)).to_json(),
-    }
+WITHOUT_SEEDS = {"evidence": None, "groups": None, "audit": None, "odds": None, "preset": "paper"}
+
+
+def finish(folder: Path, result: Result) -> None:
+    """Leave a folder as it is once its page is drawn."""
+    write_summary(folder, result.summary())
+    (folder / UNFINISHED).unlink()
 
 
 # Counting and judging
@@ -124,7 +146,9 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
     names = ['a,"b"', "c\nd", "é", "f"]
     answer, classes = answer_of([0, -1, 0, -2], [-1, 0, -1, -1]), ['x "y", z', "w"]
     for suffix in (".csv", ".parquet"):
-        content = table_bytes(suffix, names, answer, nearest_of([0, 1, 0, 1]), classes)
+        content = table_bytes(
+            suffix, names=names, answer=answer, nearest_confidence=np.ones(4), classes=classes
+        )
         (tmp_path / f"t{suffix}").write_bytes(content)
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
@@ -140,7 +164,9 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
 def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
     names, classes = ["=cmd|' /C calc'!A0", "-5", "'@x", "a"], ["+1 555", "w"]
     answer = answer_of([0, -1, 0, 1], [-1, 0, -1, -1])
-    content = table_bytes(".csv", names, answer, nearest_of([0, 1, 0, 1]), classes)
+    content = table_bytes(
+        ".csv", names=names, answer=answer, nearest_confidence=np.ones(4), classes=classes
+    )
     (tmp_path / "t.csv").write_bytes(content)
     write_skipped(tmp_path / "s.csv", [Skipped("=1", "@bad")])
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as lines:
@@ -151,44 +177,78 @@ def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
     assert (tmp_path / "s.csv").read_text().splitlines()[1] == """ "'=1","'@bad" """.strip()
 
 
-def test_the_nearest_class_is_the_best_known_one_whatever_unknown_gets():
-    nearest = Nearest.of(np.array([[0.1, 0.3, 0.6], [0.0, 0.0, 1.0]]))
-    assert nearest.labels.tolist() == [1, 0]
-    np.testing.assert_allclose(nearest.confidence, [0.75, 0])
+def test_the_best_known_class_is_as_sure_as_among_known_classes_alone():
+    confidence = known_confidence(np.array([[0.1, 0.3, 0.6], [0.0, 0.0, 1.0]]))
+    np.testing.assert_allclose(confidence, [0.75, 0])
 
 
-# What was measured
+# What comes back
+
+
+def assert_same(one: object, other: object, *, without: tuple[str, ...] = ()) -> None:
+    for field in fields(one):
+        value, again = getattr(one, field.name), getattr(other, field.name)
+        if field.name in without:
+            continue
+        if field.name in ("answer", "evidence") and value is not None:
+            assert_same(value, again)
+        elif isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, again, field.name)
+            assert value.dtype == again.dtype, field.name
+        else:
+            assert value == again, field.name
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"odds": None, "truth": None, "groups": np.full(40, -1)}], ids=["all", "least"]
+    "changes",
+    [
+        {},
+        {"odds": None, "truth": None, "groups": np.full(40, -1), "stream": None},
+        {"images": np.zeros((40, 4, 4), np.uint8)},
+        WITHOUT_SEEDS,
+    ],
+    ids=["all", "least", "images", "no seeds"],
 )
-def test_what_was_measured_comes_back_exactly(tmp_path, changes):
-    measured = measured_of(**changes)
-    write_measured(tmp_path, measured)
-    again = read_measured(tmp_path, summary_of(measured))
-    assert (again.names, again.truth, again.classes) == (
-        measured.names,
-        measured.truth,
-        measured.classes,
-    )
-    for one, other in ((measured, again), (measured.evidence, again.evidence)):
-        for name, value in vars(one).items():
-            if isinstance(value, np.ndarray):
-                np.testing.assert_array_equal(value, getattr(other, name), name)
-                assert value.dtype == getattr(other, name).dtype, name
-    assert again.evidence.p_value == measured.evidence.p_value
-    assert (again.odds is None) == (measured.odds is None)
+def test_a_result_comes_back_exactly_before_its_page_is_made(tmp_path, changes):
+    result = result_of(**changes)
+    result.save(tmp_path)
+    assert_same(result, Result.load(tmp_path))
 
 
-def test_an_answer_takes_the_groups_of_unknown_items_alone():
-    measured = measured_of()
-    decision = decide(measured.evidence, DecisionSettings(rule="seeds"), seed=0)
-    answer = measured.answer(decision)
-    is_unknown = answer.labels == UNKNOWN
+def test_a_result_comes_back_exactly_from_its_scores(tmp_path):
+    result = result_of()
+    result.save(tmp_path)
+    finish(tmp_path, result)
+    again = Result.load(tmp_path)
+    assert_same(result, again, without=("embeddings", "questions"))
+    assert again.summary() == result.summary()
+
+
+def test_only_unknown_items_have_a_group():
+    result = result_of()
+    is_unknown = result.answer.labels == UNKNOWN
     assert is_unknown.sum() >= 8
-    np.testing.assert_array_equal(answer.groups[is_unknown], measured.groups[is_unknown])
-    assert (answer.groups[~is_unknown] == -1).all()
+    np.testing.assert_array_equal(result.answer.groups[is_unknown], result.groups[is_unknown])
+    assert (result.answer.groups[~is_unknown] == -1).all()
+
+
+def test_another_operating_point_leaves_the_first_result_as_it_was():
+    result = result_of()
+    before = result.summary()
+    strict = result.decided(DecisionSettings(rule="seeds", false_alarm=0.5, aim="recall"))
+    assert strict.answer.is_unknown.sum() > result.answer.is_unknown.sum()
+    assert strict.summary()["settings"]["decision.false_alarm"] == 0.5
+    assert result.summary() == before
+    assert strict.decided(result.decision).summary() == before
+
+
+def test_warnings_about_the_audit_have_a_code_and_do_not_come_back_as_notes(tmp_path):
+    result = result_of().decided(DecisionSettings(rule="seeds", false_alarm=0.001))
+    summary = result.summary()
+    assert summary["warning_codes"] == [None, "few_seeds"]
+    result.save(tmp_path)
+    finish(tmp_path, result)
+    assert Result.load(tmp_path).notes == ("two items were skipped",)
 
 
 def rewrite(path: Path, **changes: object) -> None:
@@ -213,6 +273,10 @@ DAMAGE = {
     "another class": lambda p: rewrite(p / "seeds.parquet", label=lambda v: ["z", *v[1:]]),
     "a NaN": lambda p: rewrite(p / "scores.parquet", score=lambda v: [float("nan"), *v[1:]]),
     "text for numbers": lambda p: rewrite(p / "seeds.parquet", score=lambda v: ["x"] * len(v)),
+    "odds of the pool alone": lambda p: rewrite(p / "seeds.parquet", odds=None),
+    "a group that cannot be": lambda p: rewrite(
+        p / "scores.parquet", group_if_unknown=lambda v: [2**60, *v[1:]]
+    ),
     "no seeds": lambda p: pq.write_table(
         pq.read_table(p / "seeds.parquet").slice(0, 0), p / "seeds.parquet"
     ),
@@ -221,26 +285,63 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_scores_are_refused_in_one_line(tmp_path, damage):
-    measured = measured_of()
-    write_measured(tmp_path, measured)
+    result_of().save(tmp_path)
     damage(tmp_path)
-    with pytest.raises(DataError, match=r"\.parquet is damaged .*; copy the result folder") as said:
-        read_measured(tmp_path, summary_of(measured))
-    assert "\n" not in str(said.value)
+    with pytest.raises(DataError, match=r"\.parquet cannot be read") as refused:
+        Result.load(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_scores_of_another_pool_are_refused(tmp_path):
+    result = result_of()
+    result.save(tmp_path)
+    finish(tmp_path, result)
+    table = pq.read_table(tmp_path / "scores.parquet")
+    pq.write_table(table.slice(0, 30), tmp_path / "scores.parquet")
+    with pytest.raises(DataError, match=r"scores of 30 items, but its summary\.json is about 40"):
+        Result.load(tmp_path)
 
 
 def test_a_run_without_seeds_cannot_be_decided_anew(tmp_path):
+    result = result_of(**WITHOUT_SEEDS)
     with pytest.raises(DataError, match=r"without seeds \(preset paper\)"):
-        read_measured(tmp_path, {"audit": None, "preset": "paper"})
+        result.decided(DecisionSettings(rule="seeds"))
+    result.save(tmp_path)
+    finish(tmp_path, result)
+    with pytest.raises(DataError, match=r"without seeds \(preset paper\), which keep nothing"):
+        Result.load(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
 def test_a_damaged_summary_is_refused(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
     with pytest.raises(DataError, match=r"summary\.json cannot be read"):
-        read_summary(tmp_path)
+        Result.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"k": "many"},
+        {"backbone": 1},
+        {"seconds": {"read": "long"}},
+        {"warnings": "none"},
+        {"counts": {"known": {}}},
+        {"items": {"known": 1, "pool": "40", "skipped": 0}},
+        {"stream": []},
+        {"audit": {"schema": 99}},
+    ],
+    ids=str,
+)
+def test_a_summary_whose_fields_are_of_another_kind_is_refused(tmp_path, edit):
+    result = result_of()
+    result.save(tmp_path)
+    summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    write_summary(tmp_path, summary | edit)
+    with pytest.raises(DataError, match=r"summary\.json cannot be read"):
+        Result.load(tmp_path)
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no results: summary\.json is not there"):
-        read_summary(tmp_path)
+        Result.load(tmp_path)

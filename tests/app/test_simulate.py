@@ -10,7 +10,7 @@ import pytest
 
 from files import npz, snapshot, visible
 from s2osc.app import simulate as simulation
-from s2osc.app.classify import Run
+from s2osc.app.classify import Request
 from s2osc.app.simulate import Course, Material, number_of, simulate
 from s2osc.cli.main import main
 from s2osc.errors import SettingsError
@@ -24,7 +24,7 @@ TINY = {
     **{f"{role}.network.hidden": "16,16" for role in ROLES[:2]},
     "clusters.n_groups": 1,
 }
-RUN = Run(changes=TINY)
+RUN = Request(changes=TINY)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_the_drift_of_a_self_taught_stream_is_told(items, tmp_path):
 def test_a_data_set_is_run_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "load_dataset", lambda name, folder: make_dataset(40))
     small = {f"{role}.network.widths": "8,8,8" for role in ROLES[:2]}
-    run, course = Run(changes=TINY | small), Course(n_windows=1)
+    run, course = Request(changes=TINY | small), Course(n_windows=1)
     told = simulate("tiny", tmp_path / "out", run, course, QuerySettings(5))
     assert (told["dataset"], told["preset"]) == ("tiny", "fast")
 

@@ -31,7 +31,7 @@ from files import (
     text,
     visible,
 )
-from s2osc.app import classify as jobs
+from s2osc.app import predict as jobs
 from s2osc.bench import runner
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import write_record
@@ -494,13 +494,13 @@ def test_a_reader_who_leaves_early_is_no_error():
 WAIT_WHILE_WRITING = """
 import signal, sys, time
 from s2osc.cli import main as cli
-from s2osc.app import classify as jobs
+from s2osc.pipeline import storage
 # A shell that runs the tests in the background leaves the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def wait(*_):
     print("writing", flush=True)
     time.sleep(60)
-jobs.save_model = wait
+storage.save_model = wait
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -523,20 +523,22 @@ def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, qui
     assert snapshot(tmp_path) == {}
 
 
-@pytest.mark.parametrize("step", ["open_known_and_pool", "write_tables", "write_measured"])
+@pytest.mark.parametrize(
+    "step", ["classify.open_known_and_pool", "result.write_tables", "result.write_measured"]
+)
 def test_ctrl_c_at_any_step_keeps_earlier_results(finished, tmp_path, quick, monkeypatch, step):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     out = shutil.copytree(finished / "out", tmp_path / "out", symlinks=True)
     before = snapshot(tmp_path)
-    monkeypatch.setattr(jobs, step, interrupt)
+    monkeypatch.setattr(f"s2osc.app.{step}", interrupt)
     assert main(arguments(finished, out, *quick, "--force")) == 130
     assert snapshot(tmp_path) == before
 
 
 def test_ctrl_c_while_predicting_leaves_no_file(finished, tmp_path, monkeypatch):
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jobs, "table_bytes", interrupt)

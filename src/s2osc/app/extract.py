@@ -53,6 +53,17 @@ class FeatureExtractor:
         )
 
 
+def shape_of(axes: tuple[int, ...]) -> InputShape:
+    """The shape items must have for a network of such inputs.
+
+    >>> shape_of((28, 28)).channels, shape_of((512,)).n_features
+    (1, 512)
+    """
+    if len(axes) == 1:
+        return InputShape("vectors", n_features=axes[0])
+    return InputShape("images", axes[0], axes[1], channels=3 if len(axes) == 3 else 1)
+
+
 def named_backbone(name: str, device: str) -> Backbone | None:
     """The backbone that is asked for by its name; None where that is left open, or none wanted."""
     return None if name in (AUTO, SCRATCH) else load_backbone(name, device)

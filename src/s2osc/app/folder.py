@@ -49,6 +49,8 @@ T = TypeVar("T")
 SUMMARY, SCORES, SEEDS = "summary.json", "scores.parquet", "seeds.parquet"
 TABLES = ("predictions.csv", "predictions.parquet")
 REPORT, DRAWING, SKIPPED = "report.html", "report.safetensors", "skipped.csv"
+UNFINISHED = ".unfinished.safetensors"
+"""What the page needs and no other file holds, until the page is made."""
 MODEL = "model"
 RESULTS = (
     *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, DRAWING),

@@ -1,4 +1,4 @@
-"""The files of a result folder: what a run writes, and what a later decision reads again.
+"""What was found about a pool: one value, and the files of a result folder it is saved in.
 
     predictions.csv, .parquet    the answer, one row per item
     summary.json                 counts, audit, metrics, settings, seconds
@@ -7,101 +7,221 @@
     report.html                  the page, and in report.safetensors what it was drawn from
     model/                       the model (``pipeline/storage.py``)
 
-Nothing here needs torch: deciding anew is a matter of a second.
+Nothing here needs torch, but saving a model: deciding anew is a matter of a second.
 """
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from safetensors.numpy import load, save
 
-from s2osc.app.folder import SCORES, SEEDS, SUMMARY
+from s2osc.app.folder import MODEL, SCORES, SEEDS, SKIPPED, SUMMARY, UNFINISHED
 from s2osc.data.inputs import Skipped
-from s2osc.errors import DataError
-from s2osc.files import check_regular, guarded, read_json
+from s2osc.errors import DataError, S2OSCWarning
+from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
 from s2osc.metrics import evaluate, matched_accuracy
-from s2osc.pipeline.audit.decision import Decision, Evidence
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.audit.wording import Caution
+from s2osc.pipeline.audit.wording import cautions, tell
+from s2osc.pipeline.description import BackboneEntry
+from s2osc.report.drawing import Question
+from s2osc.settings import change, flatten
 from s2osc.text import csv_cell
-from s2osc.types import UNKNOWN, Answer
+from s2osc.types import UNKNOWN, UNSURE, Answer
+
+if TYPE_CHECKING:
+    from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 
 UNNAMED = ("unsure", "unknown")
 """What -2 and -1 are called: read backwards from the names of the known classes."""
-DAMAGED = (
-    *(OSError, LookupError, TypeError, ValueError, AttributeError, OverflowError),
-    *(RecursionError, MemoryError, NotImplementedError, pa.ArrowException),
-)
-
-
-def write_csv(table: pa.Table, target: Any) -> None:
-    """Write a table whose texts no spreadsheet takes for formulas."""
-    for place, name in enumerate(table.column_names):
-        if pa.types.is_string(table.schema.field(name).type):
-            cells = [csv_cell(text) for text in table[name].to_pylist()]
-            table = table.set_column(place, name, pa.array(cells, pa.string()))
-    pyarrow.csv.write_csv(table, target)
-
-
-TABLE_WRITERS = {
-    ".csv": write_csv,
-    ".parquet": pyarrow.parquet.write_table,
+DECISION = "decision."
+"""How the names of settings begin that another decision may change."""
+COPY_AGAIN = "copy the result folder again or classify anew"
+LARGEST = 2**36  # bytes of what the page is drawn from
+COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
+FACTS: dict[str, tuple[type, ...]] = {
+    **{"title": (str,), "k": (int,), "steps": (dict,), "preset": (str,), "settings": (dict,)},
+    **{"shape": (str,), "backbone": (str, NoneType), "seed": (int,), "device": (str,)},
+    **{"versions": (dict,), "seconds": (dict,)},
 }
-
-
-class Nearest(NamedTuple):
-    """The best known class of each item, also of those that are called something else."""
-
-    labels: np.ndarray  # (n,) int
-    confidence: np.ndarray  # (n,) its probability, given that the item is known
-
-    @classmethod
-    def of(cls, probabilities: np.ndarray) -> "Nearest":
-        """From the probabilities of the known classes and, last, of unknown.
-
-        >>> Nearest.of(np.array([[0.3, 0.1, 0.6]])).confidence.round(2).tolist()
-        [0.75]
-        """
-        known = probabilities[:, :-1]
-        return cls(known.argmax(1), known.max(1) / np.maximum(known.sum(1), 1e-12))
+"""The fields of a result that stand in its summary as they are, and their types."""
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """All that is known about a pool before anyone decides who is unknown."""
+class Result:
+    """All that was found about a pool of n items by m seeds, and how it came about."""
 
-    names: list[str]
-    truth: list[str] | None
+    title: str
+    names: list[str]  # (n,)
+    truth: list[str] | None  # (n,) the class of each item, "" where it came with none
     classes: tuple[str, ...]
-    evidence: Evidence
+    answer: Answer
+    nearest_confidence: np.ndarray  # (n,) of ``answer.nearest``, given that the item is known
+    evidence: Evidence | None  # of every decision; None without seeds, as are the next three
+    groups: np.ndarray | None  # (n,) the group of each item, were it unknown; -1: no groups
+    audit: Audit | None  # its classes named
     odds: np.ndarray | None  # (n + m,) log-odds of g for pool and seeds; None: no student
-    groups: np.ndarray  # (n,) the group of each item, were it unknown; -1: no groups
-    distinctness: np.ndarray  # (n,)
-    filtered: np.ndarray  # (n,) bool
+    n_known: int
+    n_skipped: int
+    notes: tuple[str, ...]  # warnings about the run; those about the audit come from the audit
+    k: int
+    steps: dict[str, int]  # of training
+    preset: str
+    settings: dict[str, Any]  # hyper-parameters by name
+    shape: str  # of the items, in words
+    backbone: str | None
+    seed: int
+    device: str
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    stream: dict[str, Any] | None = None  # where in a stream this is
+    # What the page is drawn from, until it is.
+    embeddings: np.ndarray | None = None  # (n, d)
+    images: np.ndarray | None = None  # (n, H, W[, 3]) uint8; None for vectors
+    questions: tuple[Question, ...] = ()
+    # Of a new fit alone.
+    model: "OpenSetModel | KnownOnlyModel | None" = None
+    model_backbone: BackboneEntry | None = None
+    skipped: tuple[Skipped, ...] = ()
 
     @property
-    def nearest(self) -> Nearest:
-        return Nearest(self.evidence.nearest, self.evidence.nearest_confidence)
+    def decision(self) -> DecisionSettings:
+        """The settings that the pool was decided by."""
+        own = {n: v for n, v in self.settings.items() if n.startswith(DECISION)}
+        return change(DecisionSettings(), {n.removeprefix(DECISION): v for n, v in own.items()})
 
-    def answer(self, decision: Decision) -> Answer:
-        """The answer that a decision gives."""
-        return Answer(
+    def decided(self, settings: DecisionSettings) -> "Result":
+        """The result of another operating point. Nothing is trained."""
+        if self.evidence is None or self.audit is None or self.groups is None:
+            raise DataError(
+                f"these are the results of a run without seeds (preset {self.preset}), so there is "
+                "nothing to decide anew from; classify with seeds, such as with --preset auto"
+            )
+        decision = decide(self.evidence, settings, seed=self.seed)
+        answer = replace(
+            self.answer,
             labels=decision.labels,
             unknown_score=decision.unknown_score,
             confidence=decision.confidence,
             groups=np.where(decision.labels == UNKNOWN, self.groups, -1),
-            distinctness=self.distinctness,
-            filtered=self.filtered,
-            nearest=self.evidence.nearest,
         )
+        audit = decision.audit.named(self.classes)
+        return replace(
+            self,
+            answer=answer,
+            audit=replace(audit, purity=self.audit.purity, groups=self.audit.groups),
+            settings=self.settings | {DECISION + n: v for n, v in flatten(settings).items()},
+        )
+
+    def summary(self, *, words: bool = True) -> dict[str, Any]:
+        """What ``summary.json`` holds; without ``words`` the audit has figures alone."""
+        audit = self.audit
+        limits = cautions(audit) if audit and words else []
+        metrics = judge(self.answer, self.classes, self.truth)
+        counts = {"known": self.n_known, "pool": len(self.names), "skipped": self.n_skipped}
+        return {
+            "title": self.title,
+            "items": counts,
+            "audit": audit and (tell(audit) if words else audit.to_json()),
+            "counts": count_labels(self.answer, self.classes),
+            **({"metrics": metrics} if metrics else {}),
+            "warnings": [*self.notes, *(caution.text for caution in limits)],
+            "warning_codes": [*[None] * len(self.notes), *(caution.code for caution in limits)],
+            "k": self.k,
+            "steps": self.steps,
+            "preset": self.preset,
+            "settings": self.settings,
+            "shape": self.shape,
+            "backbone": self.backbone,
+            "seed": self.seed,
+            "device": self.device,
+            "versions": self.versions,
+            **({"stream": self.stream} if self.stream else {}),
+            "seconds": self.seconds,
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write a new fit, without words and page; ``UNFINISHED`` has what these need."""
+        write_summary(folder, self.summary(words=False))
+        write_tables(folder, self)
+        write_measured(folder, self)
+        write_unfinished(folder, self)
+        if self.skipped:
+            write_skipped(folder / SKIPPED, self.skipped)
+        if self.model is not None:
+            from s2osc.pipeline.storage import save_model  # noqa: PLC0415  (it loads torch)
+
+            save_model(folder / MODEL, self.model, self.classes, self.model_backbone)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Result":
+        """What a run left in ``folder``, checked, or one line on what is wrong with it."""
+        summary = read_summary(folder)
+        unfinished = folder / UNFINISHED
+        with guarded(folder / SUMMARY, COPY_AGAIN):
+            facts = read_facts(summary)
+            audit, classes = facts["audit"], facts["classes"]
+        if not audit and not unfinished.is_file():
+            raise DataError(
+                f"these are the finished results of a run without seeds (preset {facts['preset']}),"
+                " which keep nothing to decide or draw anew from; classify anew, and with seeds, "
+                "such as with --preset auto, to decide anew later"
+            )
+        measured: dict[str, Any] = {"evidence": None, "groups": None, "odds": None}
+        if audit:
+            measured = read_measured(folder, classes, audit.test.p_value)
+        if unfinished.is_file():
+            measured |= read_unfinished(unfinished, len(classes))
+        if len(measured["names"]) != summary["items"]["pool"]:
+            raise DataError(
+                f"{folder} holds scores of {len(measured['names'])} items, but its {SUMMARY} is "
+                f"about {summary['items']['pool']}; {COPY_AGAIN}"
+            )
+        result = cls(**facts, **measured)
+        with guarded(folder, COPY_AGAIN):
+            return result if unfinished.is_file() else result.decided(result.decision)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Gather warnings to the user, who reads them with the results."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", S2OSCWarning)
+        yield texts
+    texts += [str(w.message) for w in caught if issubclass(w.category, S2OSCWarning)]
+
+
+def skipped_note(skipped: Sequence[Skipped], where: str) -> list[str]:
+    """One sentence on items that were left out, or none."""
+    if not skipped:
+        return []
+    items = "1 item was" if len(skipped) == 1 else f"{len(skipped):,} items were"
+    return [f"{items} skipped (first: {skipped[0].name}, {skipped[0].reason}); {where}"]
+
+
+def known_confidence(probabilities: np.ndarray) -> np.ndarray:
+    """The probability of the best known class, given that an item is known.
+
+    ``probabilities`` are those of the known classes and, last, of unknown.
+
+    >>> known_confidence(np.array([[0.3, 0.1, 0.6]])).round(2).tolist()
+    [0.75]
+    """
+    known = probabilities[:, :-1]
+    return known.max(1) / np.maximum(known.sum(1), 1e-12)
 
 
 def count_labels(answer: Answer, classes: Sequence[str]) -> dict[str, Any]:
@@ -142,11 +262,31 @@ def judge(
     return figures | decided if answer.is_unsure.any() else figures
 
 
-# --- tables ----------------------------------------------------------------------------------
+# --- writing ---------------------------------------------------------------------------------
+
+
+def write_csv(table: pa.Table, target: Any) -> None:
+    """Write a table whose texts no spreadsheet takes for formulas."""
+    for place, name in enumerate(table.column_names):
+        if pa.types.is_string(table.schema.field(name).type):
+            cells = [csv_cell(text) for text in table[name].to_pylist()]
+            table = table.set_column(place, name, pa.array(cells, pa.string()))
+    pyarrow.csv.write_csv(table, target)
+
+
+TABLE_WRITERS = {
+    ".csv": write_csv,
+    ".parquet": pyarrow.parquet.write_table,
+}
 
 
 def table_bytes(
-    suffix: str, names: list[str], answer: Answer, nearest: Nearest, classes: Sequence[str]
+    suffix: str,
+    *,
+    names: list[str],
+    answer: Answer,
+    nearest_confidence: np.ndarray,
+    classes: Sequence[str],
 ) -> bytes:
     """One row per item, as the content of a .csv or .parquet file."""
     label_names = np.array([*classes, *UNNAMED], object)
@@ -155,8 +295,8 @@ def table_bytes(
         "label": label_names[answer.labels],
         "group": pa.array(answer.groups, mask=answer.groups < 0),
         "confidence": answer.confidence.astype(np.float32),
-        "nearest": label_names[nearest.labels],
-        "nearest_confidence": nearest.confidence.astype(np.float32),
+        "nearest": label_names[answer.nearest],
+        "nearest_confidence": nearest_confidence.astype(np.float32),
         "unknown_score": answer.unknown_score.astype(np.float32),
         "distinctness": answer.distinctness.astype(np.float32),
         "filtered": answer.filtered,
@@ -166,12 +306,16 @@ def table_bytes(
     return table.getvalue()
 
 
-def write_tables(
-    folder: Path, names: list[str], answer: Answer, nearest: Nearest, classes: Sequence[str]
-) -> None:
+def write_tables(folder: Path, result: Result) -> None:
     """The answer in both forms."""
     for suffix in TABLE_WRITERS:
-        content = table_bytes(suffix, names, answer, nearest, classes)
+        content = table_bytes(
+            suffix,
+            names=result.names,
+            answer=result.answer,
+            nearest_confidence=result.nearest_confidence,
+            classes=result.classes,
+        )
         (folder / f"predictions{suffix}").write_bytes(content)
 
 
@@ -180,26 +324,52 @@ def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
     write_csv(pa.table(columns), path)
 
 
-# --- the summary -----------------------------------------------------------------------------
-
-
-def summarise_warnings(notes: Sequence[str], limits: Sequence[Caution]) -> dict[str, Any]:
-    """The warnings of a summary: about the run, which have no code, and about its audit."""
-    return {
-        "warnings": [*notes, *(caution.text for caution in limits)],
-        "warning_codes": [*[None] * len(notes), *(caution.code for caution in limits)],
-    }
-
-
-def warnings_of_run(summary: Mapping[str, Any]) -> list[str]:
-    """The warnings of a summary that no decision changes."""
-    texts, codes = summary["warnings"], summary.get("warning_codes", [])
-    return [text for text, code in zip_longest(texts, codes[: len(texts)]) if code is None]
-
-
 def write_summary(folder: Path, summary: dict[str, Any]) -> None:
     text = json.dumps(summary, indent=2, ensure_ascii=False)
     (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
+
+
+def write_measured(folder: Path, result: Result) -> None:
+    """Scores of pool and seeds, exactly as they are; nothing without seeds."""
+    evidence, groups, n = result.evidence, result.groups, len(result.names)
+    if evidence is None or groups is None:
+        return
+    class_names = np.array(result.classes, object)
+    pool: dict[str, Any] = {
+        "item": result.names,
+        "score": evidence.score,
+        "nearest": class_names[evidence.nearest],
+        "nearest_confidence": evidence.nearest_confidence,
+        "group_if_unknown": pa.array(groups, mask=groups < 0),
+        "distinctness": result.answer.distinctness,
+        "filtered": result.answer.filtered,
+    }
+    seeds: dict[str, Any] = {
+        "label": class_names[evidence.seed_label],
+        "nearest": class_names[evidence.seed_nearest],
+        "score": evidence.seed_score,
+        "weight": evidence.seed_weight,
+    }
+    if result.odds is not None:
+        pool["odds"], seeds["odds"] = result.odds[:n], result.odds[n:]
+    if result.truth is not None:
+        pool["truth"] = result.truth
+    pyarrow.parquet.write_table(pa.table(pool), folder / SCORES)
+    pyarrow.parquet.write_table(pa.table(seeds), folder / SEEDS)
+
+
+def write_unfinished(folder: Path, result: Result) -> None:
+    """The answer exactly as it is, and what the page is drawn from."""
+    arrays = {name: getattr(result.answer, name) for name in COLUMNS} | {
+        name: getattr(result, name) for name in ("nearest_confidence", "embeddings", "images")
+    }
+    texts = {"names": result.names, "truth": result.truth, "questions": result.questions}
+    arrays["texts"] = np.frombuffer(json.dumps(texts).encode(), np.uint8)
+    content = {name: np.ascontiguousarray(a) for name, a in arrays.items() if a is not None}
+    (folder / UNFINISHED).write_bytes(save(content))
+
+
+# --- reading ---------------------------------------------------------------------------------
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
@@ -210,135 +380,147 @@ def read_summary(folder: Path) -> dict[str, Any]:
             f"{folder} holds no results: {SUMMARY} is not there; "
             "give the folder that `s2osc classify --out` wrote"
         )
-    summary = read_json(path, COPY_AGAIN)
-    with guarded(path, COPY_AGAIN):
-        for name, kind in FIELDS.items():
-            if type(summary[name]) is not kind:
-                raise ValueError(f"{name} is {summary[name]!r:.100}")
-        if not all(isinstance(text, str) for text in summary["warnings"]):
-            raise ValueError("its warnings are not texts")
-        if type(summary["items"]["pool"]) is not int:
-            raise ValueError("it does not count the items of the pool")
-    return summary
+    return read_json(path, COPY_AGAIN)
 
 
-COPY_AGAIN = "copy the result folder again or classify anew"
-FIELDS = {
-    **{"title": str, "preset": str, "seed": int, "warnings": list},
-    **{"items": dict, "counts": dict, "settings": dict, "seconds": dict},
-}
-"""What a summary has at least, and of which type."""
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return DataError(f"{path} is damaged ({reason}); {COPY_AGAIN}")
-
-
-# --- what was measured -----------------------------------------------------------------------
-
-
-def write_measured(folder: Path, measured: Measured) -> None:
-    """Scores of pool and seeds, exactly as they are."""
-    evidence, n = measured.evidence, len(measured.names)
-    class_names = np.array(measured.classes, object)
-    pool: dict[str, Any] = {
-        "item": measured.names,
-        "score": evidence.score,
-        "nearest": class_names[evidence.nearest],
-        "nearest_confidence": evidence.nearest_confidence,
-        "group_if_unknown": pa.array(measured.groups, mask=measured.groups < 0),
-        "distinctness": measured.distinctness,
-        "filtered": measured.filtered,
+def read_facts(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a result that its summary holds; a ValueError where it does not."""
+    for name, kinds in FACTS.items():
+        if type(summary[name]) not in kinds:
+            raise ValueError(f"{name} is {summary[name]!r:.100}")
+    items, texts, stream = summary["items"], summary["warnings"], summary.get("stream")
+    for name in ("known", "pool", "skipped"):
+        if type(items[name]) is not int:
+            raise ValueError(f"the number of {name} items is {items[name]!r:.100}")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("its warnings are not texts")
+    if not all(type(value) in (int, float) for value in summary["seconds"].values()):
+        raise ValueError("its seconds are not numbers")
+    if not isinstance(stream, dict | NoneType):
+        raise ValueError(f"stream is {stream!r:.100}")
+    classes = tuple(summary["counts"]["known"])
+    if len(classes) < 1:
+        raise ValueError("it counts no known class")
+    codes = summary.get("warning_codes", [])[: len(texts)]
+    return {
+        **{name: summary[name] for name in FACTS},
+        "n_known": items["known"],
+        "n_skipped": items["skipped"],
+        "classes": classes,
+        "audit": Audit.from_json(summary["audit"]) if summary["audit"] else None,
+        "notes": tuple(text for text, code in zip_longest(texts, codes) if code is None),
+        "stream": stream,
     }
-    seeds: dict[str, Any] = {
-        "label": class_names[evidence.seed_label],
-        "nearest": class_names[evidence.seed_nearest],
-        "score": evidence.seed_score,
-        "weight": evidence.seed_weight,
-    }
-    if measured.odds is not None:
-        pool["odds"], seeds["odds"] = measured.odds[:n], measured.odds[n:]
-    if measured.truth is not None:
-        pool["truth"] = measured.truth
-    pyarrow.parquet.write_table(pa.table(pool), folder / SCORES)
-    pyarrow.parquet.write_table(pa.table(seeds), folder / SEEDS)
 
 
-def read_measured(folder: Path, summary: dict[str, Any]) -> Measured:
-    """What ``write_measured`` wrote, or one line on what is wrong with it."""
-    if not summary.get("audit"):
-        raise DataError(
-            f"{folder} holds the results of a run without seeds "
-            f"(preset {summary.get('preset', '?')}), so there is nothing to decide anew from; "
-            "classify with seeds, such as with --preset auto"
+def read_measured(folder: Path, classes: tuple[str, ...], p_value: float) -> dict[str, Any]:
+    """What ``write_measured`` wrote, as fields of a result; all of the pool are known as yet."""
+    pool, seeds = read_columns(folder / SCORES), read_columns(folder / SEEDS)
+    with guarded(folder / SEEDS, COPY_AGAIN):
+        of_seeds = {
+            "seed_score": _numbers(seeds["score"]),
+            "seed_label": _labels(seeds["label"], classes),
+            "seed_nearest": _labels(seeds["nearest"], classes),
+            "seed_weight": _numbers(seeds["weight"]),
+        }
+        seed_odds = _numbers(seeds["odds"]) if "odds" in seeds else None
+    with guarded(folder / SCORES, COPY_AGAIN):
+        evidence = Evidence(
+            score=_numbers(pool["score"]),
+            nearest=_labels(pool["nearest"], classes),
+            nearest_confidence=_numbers(pool["nearest_confidence"]),
+            p_value=p_value,
+            **of_seeds,
         )
-    try:
-        classes = tuple(summary["counts"]["known"])
-        p_value = Audit.from_json(summary["audit"]).test.p_value
-    except DAMAGED as error:
-        raise _damaged(folder / SUMMARY, error) from error
-    pool, seeds = _read_columns(folder / SCORES), _read_columns(folder / SEEDS)
-    try:
-        return _assemble(pool, seeds, classes, p_value)
-    except DAMAGED as error:
-        raise _damaged(folder / SCORES, error) from error
+        n = len(evidence.score)
+        groups = _whole(pool["group_if_unknown"].fill_null(-1), most=n - 1)
+        if ("odds" in pool) != (seed_odds is not None):
+            raise ValueError(f"it has odds where {SEEDS} has none, or the other way round")
+        return {
+            "names": _texts(pool["item"]),
+            "truth": _texts(pool["truth"]) if "truth" in pool else None,
+            "answer": Answer(
+                labels=evidence.nearest,
+                unknown_score=np.zeros(n),
+                confidence=evidence.nearest_confidence,
+                groups=np.full(n, -1),
+                distinctness=_numbers(pool["distinctness"]),
+                filtered=pool["filtered"].to_numpy().astype(bool),
+                nearest=evidence.nearest,
+            ),
+            "nearest_confidence": evidence.nearest_confidence,
+            "evidence": evidence,
+            "groups": groups,
+            "odds": None
+            if seed_odds is None
+            else np.concatenate([_numbers(pool["odds"]), seed_odds]),
+        }
 
 
-def _read_columns(path: Path) -> dict[str, Any]:
-    """Numbers as arrays, texts as lists."""
-    try:
-        check_regular(path)
+def read_unfinished(path: Path, n_classes: int) -> dict[str, Any]:
+    """What ``write_unfinished`` wrote, as fields of a result."""
+    content = read_whole(path, largest=LARGEST)
+    with guarded(path, COPY_AGAIN):
+        arrays = load(content)
+        texts = parse_json(arrays.pop("texts").tobytes())
+        names, truth = texts["names"], texts["truth"]
+        n = len(names)
+        columns = [*arrays.values(), *([truth] if truth is not None else [])]
+        if any(len(values) != n for values in columns):
+            raise ValueError(f"it is not about the {n} items of the pool")
+        if not all(np.isfinite(values).all() for values in arrays.values()):
+            raise ValueError("it holds values that are no numbers")
+        answer = Answer(**{name: arrays[name] for name in COLUMNS})
+        limits = (("labels", UNSURE, n_classes), ("nearest", 0, n_classes), ("groups", -1, n))
+        for name, least, end in limits:
+            if arrays[name].min() < least or arrays[name].max() >= end:
+                raise ValueError(f"its {name} are not from {least} to {end - 1}")
+        return {
+            "names": names,
+            "truth": truth,
+            "answer": answer,
+            "nearest_confidence": arrays["nearest_confidence"],
+            "embeddings": arrays["embeddings"],
+            "images": arrays.get("images"),
+            "questions": tuple(
+                Question(int(item), str(suggested), str(why))
+                for item, suggested, why in texts["questions"]
+            ),
+        }
+
+
+def read_columns(path: Path) -> dict[str, pa.ChunkedArray]:
+    """The columns of a table with at least one row."""
+    check_regular(path)
+    with guarded(path, COPY_AGAIN):
         with pyarrow.parquet.ParquetFile(path) as file:
             table = file.read()
-        return {name: _column(table[name]) for name in table.column_names}
-    except DAMAGED as error:
-        raise _damaged(path, error) from error
+        if not len(table):
+            raise ValueError("it holds no scores")
+        return {name: table[name] for name in table.column_names}
 
 
-def _column(column: pa.ChunkedArray) -> Any:
-    if pa.types.is_string(column.type):
-        return column.to_pylist()
-    if column.null_count:
-        column = column.fill_null(-1)
-    return column.to_numpy()
-
-
-def _assemble(
-    pool: dict[str, Any], seeds: dict[str, Any], classes: tuple[str, ...], p_value: float
-) -> Measured:
-    number = {name: c for c, name in enumerate(classes)}
-    nearest, seed_label, seed_nearest = (
-        np.array([number[name] for name in names], np.int64)
-        for names in (pool["nearest"], seeds["label"], seeds["nearest"])
-    )
-    evidence = Evidence(
-        score=_finite(pool["score"]),
-        nearest=nearest,
-        nearest_confidence=_finite(pool["nearest_confidence"]),
-        seed_score=_finite(seeds["score"]),
-        seed_label=seed_label,
-        seed_nearest=seed_nearest,
-        seed_weight=_finite(seeds["weight"]),
-        p_value=p_value,
-    )
-    if not len(evidence.score) or not len(evidence.seed_score):
-        raise ValueError("it holds no scores")
-    return Measured(
-        names=pool["item"],
-        truth=pool.get("truth"),
-        classes=classes,
-        evidence=evidence,
-        odds=np.concatenate([_finite(pool["odds"]), _finite(seeds["odds"])])
-        if "odds" in pool
-        else None,
-        groups=pool["group_if_unknown"].astype(np.int64),
-        distinctness=pool["distinctness"],
-        filtered=pool["filtered"].astype(bool),
-    )
-
-
-def _finite(values: np.ndarray) -> np.ndarray:
-    if not np.isfinite(values).all():
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    values = column.to_numpy()
+    if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise ValueError("it holds values that are no numbers")
     return values
+
+
+def _whole(column: pa.ChunkedArray, *, most: int) -> np.ndarray:
+    values = column.to_numpy()
+    if values.dtype.kind not in "iu" or values.min() < -1 or values.max() > most:
+        raise ValueError(f"it holds groups that are not from 0 to {most}")
+    return values.astype(np.int64)
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    values = column.to_pylist()
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError("it holds names that are no texts")
+    return values
+
+
+def _labels(column: pa.ChunkedArray, classes: tuple[str, ...]) -> np.ndarray:
+    number = {name: c for c, name in enumerate(classes)}
+    return np.array([number[name] for name in column.to_pylist()], np.int64)

@@ -10,19 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2osc.app.classify import (
-    Plan,
-    Recipe,
-    Run,
-    choose_recipe,
-    choose_representation,
-    make_plan,
-    noted,
-)
+from s2osc.app.classify import Request, choose_method, choose_representation
 from s2osc.app.extract import AUTO, named_backbone
 from s2osc.app.folder import RESULTS, results_folder
-from s2osc.app.result import judge, write_summary
-from s2osc.app.stream import LEARNERS_OWN, check_names
+from s2osc.app.result import collect_warnings, judge, write_summary
+from s2osc.app.stream import check_learner, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
 from s2osc.bench.tasks.stream import (
     describe_stream,
@@ -31,7 +23,6 @@ from s2osc.bench.tasks.stream import (
     stage_accuracies,
 )
 from s2osc.data.datasets import load_dataset
-from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
 from s2osc.errors import SettingsError
@@ -144,7 +135,7 @@ def number_of(names: Sequence[str], classes: Sequence[str]) -> tuple[int, ...]:
 def simulate(
     source: Path | str,
     out: Path,
-    run: Run,
+    request: Request,
     course: Course,
     asking: QuerySettings,
     *,
@@ -164,32 +155,38 @@ def simulate(
     with results_folder(out, names=FILES, force=force) as results:
         if self_taught:
             asking = replace(asking, budget=0)
-        of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
-        plan = make_plan(replace(run, changes=of_method))
-        build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
-        with noted() as notes:
+        of_method, device = check_learner(request, memory)
+        with collect_warnings() as notes:
             if isinstance(source, Path):
-                items, recipe = read_material(source, plan, side, backbone, max_megapixels)
+                items, is_vectors = read_material(
+                    source,
+                    of_method,
+                    device=device,
+                    side=side,
+                    backbone=backbone,
+                    max_megapixels=max_megapixels,
+                )
             else:
-                items, recipe = load_material(source, plan, folder)
+                items, is_vectors = load_material(source, folder), False
+            preset, _ = choose_method(of_method, device, vectors=is_vectors)
             check_names(items.classes)
-            stream = draw_stream(items, course.protocol(items), run.seed)
-            learner = build_learner(recipe.preset, run.changes, memory)
+            stream = draw_stream(items, course.protocol(items), request.seed)
+            learner = build_learner(preset, request.changes, memory)
             names = [items.classes[number] for number in stream.class_numbers]
             state = begin_stream(
                 stream.known,
                 names[: stream.known.n_classes],
                 learner,
-                seed=run.seed,
-                device=plan.device,
+                seed=request.seed,
+                device=device,
             )
             windows, stages = run_stream(
-                stream, names, state, asking, self_taught=self_taught, device=plan.device
+                stream, names, state, asking, self_taught=self_taught, device=device
             )
         record = {
             "dataset": items.name,
             "method": "s2osc",
-            "partition": run.seed,
+            "partition": request.seed,
             **describe_stream(stream, items),
             "metrics": average(windows),
             "labels": windows[-1]["labels_so_far"],
@@ -208,10 +205,10 @@ def simulate(
             "queries": asking.strategy,
             "self_taught": self_taught,
             "warnings": notes,
-            "preset": recipe.preset,
+            "preset": preset,
             "settings": flatten(learner),
-            "seed": run.seed,
-            "device": plan.device,
+            "seed": request.seed,
+            "device": device,
             "versions": versions(),
         }
         with results.publish() as stage:
@@ -223,24 +220,31 @@ def simulate(
 
 
 def read_material(
-    path: Path, plan: Plan, side: int | None, backbone: str, max_megapixels: float
-) -> tuple[Material, Recipe]:
-    """Labelled files, seen as `s2osc classify` would see them."""
-    named = named_backbone(backbone, plan.device)
+    path: Path,
+    request: Request,
+    *,
+    device: str,
+    side: int | None,
+    backbone: str,
+    max_megapixels: float,
+) -> tuple[Material, bool]:
+    """Labelled files as `s2osc classify` would read them, and whether they became vectors."""
+    named = named_backbone(backbone, device)
     opened = open_known(path, max_megapixels=max_megapixels)
-    shape, extractor = choose_representation(opened, plan, named, side=side, backbone=backbone)
+    shape, extractor = choose_representation(
+        opened, request, device=device, named=named, side=side, backbone=backbone
+    )
     items = opened.read(shape)
     labels, classes = encode_labels(items.labels or [])
     inputs = extractor.features(items.inputs) if extractor else items.inputs
-    return Material(path.name, inputs, labels, classes), choose_recipe(plan, shape, extractor)
+    is_vectors = extractor is not None or shape.kind == "vectors"
+    return Material(path.name, inputs, labels, classes), is_vectors
 
 
-def load_material(name: str, plan: Plan, folder: Path | None) -> tuple[Material, Recipe]:
+def load_material(name: str, folder: Path | None) -> Material:
     """A data set by its name, its images as they are."""
     found = load_dataset(name, folder)
-    shape = InputShape("images", *found.inputs.shape[1:3])
-    material = Material(name, found.inputs, found.labels, found.classes)
-    return material, choose_recipe(plan, shape, None)
+    return Material(name, found.inputs, found.labels, found.classes)
 
 
 def run_stream(

@@ -14,22 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2osc.app.classify import (
-    Outcome,
-    Recipe,
-    Run,
+    Request,
     check_decision,
-    choose_recipe,
+    check_request,
+    choose_method,
     choose_representation,
-    describe_run,
-    make_plan,
-    noted,
-    published_answer,
-    shape_of,
-    tell_skipped,
+    make_result,
 )
-from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor
+from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor, shape_of
 from s2osc.app.folder import SUMMARY, results_folder
-from s2osc.app.report import describe_results
+from s2osc.app.report import describe_result
+from s2osc.app.result import Result, collect_warnings, skipped_note
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
 from s2osc.errors import DataError, OutputError
@@ -101,14 +96,14 @@ class Answered:
 class Window(NamedTuple):
     """What a window brought."""
 
-    summary: dict[str, Any]
+    result: Result
     answered: Answered | None  # the answers that a self-taught stream gave itself
 
 
 def init_files(
     known: Path,
     folder: Path,
-    run: Run,
+    request: Request,
     *,
     memory: int = 2_000,
     side: int | None = None,
@@ -117,19 +112,20 @@ def init_files(
 ) -> Begun:
     """Labelled files in, the folder of a stream out."""
     refuse_stream(folder)
-    of_method = {n: v for n, v in run.changes.items() if not n.startswith(LEARNERS_OWN)}
-    plan = make_plan(replace(run, changes=of_method))
-    build_learner(plan.for_images.preset, run.changes, memory)  # or say what cannot be used
-    named = named_backbone(backbone, plan.device)
-    with noted() as notes:
+    of_method, device = check_learner(request, memory)
+    named = named_backbone(backbone, device)
+    with collect_warnings() as notes:
         opened = open_known(known, max_megapixels=max_megapixels)
-        shape, extractor = choose_representation(opened, plan, named, side=side, backbone=backbone)
+        shape, extractor = choose_representation(
+            opened, of_method, device=device, named=named, side=side, backbone=backbone
+        )
         items = opened.read(shape)
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
-        recipe = choose_recipe(plan, shape, extractor)
+        is_vectors = extractor is not None or shape.kind == "vectors"
+        preset, _ = choose_method(of_method, device, vectors=is_vectors)
         facts = StreamFacts(
-            preset=recipe.preset,
+            preset=preset,
             shape=shape.note,
             backbone=extractor.describe() if extractor else None,
         )
@@ -139,14 +135,27 @@ def init_files(
             state = begin_stream(
                 Labelled(inputs, labels),
                 classes,
-                build_learner(recipe.preset, run.changes, memory),
-                seed=run.seed,
-                device=plan.device,
+                build_learner(preset, request.changes, memory),
+                seed=request.seed,
+                device=device,
                 facts=facts,
             )
             store.write(state, "the beginning")
-    notes += tell_skipped(items.skipped, "they are left out")
+    notes += skipped_note(items.skipped, "they are left out")
     return Begun(state, len(items), notes)
+
+
+def check_learner(request: Request, memory: int) -> tuple[Request, str]:
+    """The part of a request that is about the method, and the device.
+
+    A setting of method or learner that cannot be used is refused.
+    """
+    of_method = {n: v for n, v in request.changes.items() if not n.startswith(LEARNERS_OWN)}
+    request_of_method = replace(request, changes=of_method)
+    device = check_request(request_of_method)
+    preset, _ = choose_method(request_of_method, device, vectors=False)
+    build_learner(preset, request.changes, memory)
+    return request_of_method, device
 
 
 def refuse_stream(folder: Path) -> None:
@@ -202,13 +211,13 @@ def window_files(
         ) as results:
             check_queries(out, unconfirmed(results.version, folder, pointer), force=force)
             before = store.read(device)
-            recipe = decide_by(before, decision or {})
+            preset, method = choose_decision(before, decision or {})
             extractor = extractor_of(before, device, allowed=backbone)
             shape = extractor.shape if extractor else shape_of(before.item_shape)
             with clock("read"):
                 items = read_items(pool, like=shape, max_megapixels=max_megapixels)
             check_items(items)
-            with noted() as warned:
+            with collect_warnings() as warned:
                 inputs = items.inputs
                 if extractor:
                     with clock("features"):
@@ -218,7 +227,7 @@ def window_files(
                     inputs,
                     items.names,
                     asking,
-                    learner=with_method(before.learner, recipe.method),
+                    learner=with_method(before.learner, method),
                     device=device,
                 )
                 after, learnt = opened.state, None
@@ -235,37 +244,33 @@ def window_files(
             after = replace(after, history=(*after.history[:-1], record))
             queries = after if asking.budget or self_taught else close_questions(after)
             after = after if asking.budget else close_questions(after)
-            outcome = Outcome(
-                *(solution, recipe, before.class_names, items, inputs),
-                *(describe_shape(shape, len(items)), extractor, items.skipped),
+            result = make_result(
+                solution,
+                items,
+                inputs=inputs,
+                classes=before.class_names,
+                title=f"Window {after.n_windows}",
+                shape=describe_shape(shape, len(items)),
+                extractor=extractor,
+                preset=preset,
+                settings=flatten(method) | settings_of_learner(after),
+                seed=after.seed,
+                device=device,
+                n_known=sum(known.n_labels for known in before.classes),
+                skipped=items.skipped,
+                notes=[*note_closed(before), *warned],
+                seconds=clock.seconds,
+                questions=questions_of(after, items.names),
+                stream=place_in_stream(after, folder) | {"after": short_mark(pointer)},
             )
-            notes = [
-                *tell_closed(before),
-                *warned,
-                *tell_skipped(items.skipped, "see skipped.csv"),
-            ]
-            summary = {
-                "title": f"Window {after.n_windows}",
-                "items": {
-                    "known": sum(known.n_labels for known in before.classes),
-                    "pool": len(items),
-                    "skipped": len(items.skipped),
-                },
-                **describe_window(after, outcome, notes, folder, device),
-                "seconds": clock.seconds,
-            }
-            summary["stream"]["after"] = short_mark(pointer)
-            questions = questions_of(after, items.names)
-            with published_answer(results, outcome, summary, questions, plain=[QUERIES]) as (
-                stage,
-                report,
-            ):
+            with results.publish(plain=[QUERIES]) as stage:
+                result.save(stage)
                 (stage / QUERIES).write_bytes(queries_table(queries))
                 version = store.prepare(after, f"window {after.n_windows}")
             store.confirm(version)
-            summary = describe_results(results, report, clock)
+            result = describe_result(results, result)
     taught = learnt and describe_answers(opened.state, learnt)
-    return Window(summary, taught if taught and taught.has_any else None)
+    return Window(result, taught if taught and taught.has_any else None)
 
 
 def check_apart(folder: Path, out: Path) -> None:
@@ -320,13 +325,13 @@ def holds_labels(path: Path) -> bool:
         return True  # not as it was written
 
 
-def decide_by(state: StreamState, decision: Mapping[str, Any]) -> Recipe:
-    """The method for one window, at another operating point where that is asked for."""
+def choose_decision(state: StreamState, decision: Mapping[str, Any]) -> tuple[str, S2OSCMethod]:
+    """Preset and method of one window, at another operating point where that is asked for."""
     preset = state.facts.preset or "auto"
     changes = {f"decision.{name}": value for name, value in decision.items()}
     method = change(state.learner.method, changes)
     check_decision(preset, method, changes)
-    return Recipe(preset, method)
+    return preset, method
 
 
 def extractor_of(
@@ -374,7 +379,7 @@ def describe_shape(shape: InputShape, n_items: int) -> InputShape:
     return replace(shape, note=note)
 
 
-def tell_closed(state: StreamState) -> list[str]:
+def note_closed(state: StreamState) -> list[str]:
     """One sentence on questions that a new window closes, or none."""
     n_open = count_open(state.questions)
     if not state.questions or not n_open:
@@ -393,14 +398,16 @@ def count_open(questions: Questions | None) -> int:
     return sum(1 for why, answer in pairs if why and not answer)
 
 
-def describe_window(
-    state: StreamState, outcome: Outcome, notes: Sequence[str], folder: Path, device: str
-) -> dict[str, Any]:
-    """What `classify` says of a pool, and where in the stream this is."""
-    record, learner = state.history[-1], flatten(state.learner)
-    summary = describe_run(outcome, notes, seed=state.seed, device=device)
-    summary["settings"] |= {n: v for n, v in learner.items() if n.startswith(LEARNERS_OWN)}
-    summary["stream"] = {
+def settings_of_learner(state: StreamState) -> dict[str, Any]:
+    """The hyper-parameters that the learner has beside those of its method."""
+    settings = flatten(state.learner)
+    return {name: value for name, value in settings.items() if name.startswith(LEARNERS_OWN)}
+
+
+def place_in_stream(state: StreamState, folder: Path) -> dict[str, Any]:
+    """Where in its stream the last window is."""
+    record = state.history[-1]
+    return {
         "state": clean_text(str(folder)),
         "window": record.window,
         "version": record.version,
@@ -408,7 +415,6 @@ def describe_window(
         "asked": state.questions.n_asked if state.questions else 0,
         "new_classes": list(record.new_classes),
     }
-    return summary
 
 
 def queries_table(state: StreamState) -> bytes:
@@ -488,7 +494,7 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
         if not any(given.labels.values()):
             return None
         check_about_last(given, state, read_pointer(folder), labels)
-        with noted() as notes:
+        with collect_warnings() as notes:
             learnt = take_answers(state, given.labels, device=device)
         if learnt.state is not state:
             store.write(learnt.state, f"answers to window {state.n_windows}")

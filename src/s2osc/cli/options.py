@@ -13,7 +13,7 @@ from s2osc.errors import S2OSCWarning, SettingsError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from s2osc.app.classify import Run
+    from s2osc.app.classify import Request
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
@@ -144,8 +144,8 @@ def decision_of(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def run_of(options: argparse.Namespace) -> "Run":
-    from s2osc.app.classify import Run
+def request_of(options: argparse.Namespace) -> "Request":
+    from s2osc.app.classify import Request
 
     changes = {
         "seeds.share": options.hold_back,
@@ -162,7 +162,7 @@ def run_of(options: argparse.Namespace) -> "Run":
         if not equals:
             raise SettingsError(f"--set is {setting!r}; give NAME=VALUE, such as student.tau=0.9")
         changes[name.strip()] = value.strip()
-    return Run(options.preset, changes, options.seed, options.device)
+    return Request(options.preset, changes, options.seed, options.device)
 
 
 def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:

@@ -13,7 +13,7 @@ from s2osc.cli.options import (
     add_run,
     add_trusted_backbone,
     decision_of,
-    run_of,
+    request_of,
     show_result,
 )
 
@@ -119,23 +119,23 @@ def classify(options: argparse.Namespace) -> None:
     from s2osc.app.classify import classify_files
     from s2osc.progress import shown
 
-    run = run_of(options)
+    request = request_of(options)
     with shown():
-        finding = classify_files(
+        result = classify_files(
             options.known,
             options.pool,
             options.out,
-            run,
+            request,
             side=options.side,
             backbone=options.backbone,
             max_megapixels=options.max_megapixels,
             force=options.force,
         )
-    show_result(finding.summary, options.out, seconds=sum(finding.summary["seconds"].values()))
+    show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
 
 
 def predict(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import predict_files
+    from s2osc.app.predict import predict_files
     from s2osc.progress import shown
 
     with shown():
@@ -158,36 +158,38 @@ def decide(options: argparse.Namespace) -> None:
     from s2osc.app.decide import redecide
 
     started = time.perf_counter()
-    summary = redecide(options.out, decision_of(options))
-    show_result(summary, options.out, seconds=time.perf_counter() - started)
+    result = redecide(options.out, decision_of(options))
+    show_result(result.summary(), options.out, seconds=time.perf_counter() - started)
 
 
 def report(options: argparse.Namespace) -> None:
     from s2osc.app.report import report_files
 
     started = time.perf_counter()
-    summary = report_files(options.out)
-    show_result(summary, options.out, seconds=time.perf_counter() - started)
+    result = report_files(options.out)
+    show_result(result.summary(), options.out, seconds=time.perf_counter() - started)
 
 
 def demo(options: argparse.Namespace) -> None:
     from s2osc.app.classify import demo as run_demo
     from s2osc.progress import shown
 
-    run = run_of(options)
+    request = request_of(options)
     with shown():
-        finding = run_demo(options.out, run, force=options.force)
-    show_result(finding.summary, options.out, seconds=sum(finding.summary["seconds"].values()))
+        result = run_demo(options.out, request, force=options.force)
+    show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
 
 
 def list_settings(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import make_plan
+    from s2osc.app.classify import check_request, choose_method
     from s2osc.settings import flatten
 
-    plan = make_plan(run_of(options))
-    preset, method = plan.for_images
+    request = request_of(options)
+    device = check_request(request)
+    preset, method = choose_method(request, device, vectors=False)
+    for_vectors, _ = choose_method(request, device, vectors=True)
     print(f"preset {preset}")
     for name, value in flatten(method).items():
         print(f"  {name:<34} {value}")
-    if plan.for_vectors.preset != preset:
-        print(f"for images; vectors take --preset {plan.for_vectors.preset}")
+    if for_vectors != preset:
+        print(f"for images; vectors take --preset {for_vectors}")

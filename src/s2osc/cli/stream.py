@@ -20,7 +20,7 @@ from s2osc.cli.options import (
     decision_of,
     printer,
     quoted,
-    run_of,
+    request_of,
     show_result,
 )
 from s2osc.text import listed
@@ -200,12 +200,12 @@ def init(options: argparse.Namespace) -> None:
     from s2osc.app.stream import init_files
     from s2osc.progress import shown
 
-    run = run_of(options)
+    request = request_of(options)
     with shown():
         begun = init_files(
             options.known,
             options.state,
-            run,
+            request,
             memory=options.memory,
             side=options.side,
             backbone=options.backbone,
@@ -238,7 +238,7 @@ def window(options: argparse.Namespace) -> None:
             max_megapixels=options.max_megapixels,
             force=options.force,
         )
-    summary = found.summary
+    summary = found.result.summary()
     show_result(summary, options.out, seconds=sum(summary["seconds"].values()))
     say = printer()
     if not summary["counts"]["unknown"]:
@@ -340,7 +340,7 @@ def simulate(options: argparse.Namespace) -> None:
         summary = run_simulation(
             options.items or options.data,
             options.out,
-            run_of(options),
+            request_of(options),
             Course(
                 n_windows=options.windows,
                 new_per_window=options.new_per_window,
