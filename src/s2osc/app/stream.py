@@ -1,12 +1,11 @@
-"""Streams from files to files: begin one, answer for a window, learn labels, tell how it stands."""
+"""Streams from files to files: begin one, answer for a window, learn labels, show the status."""
 
-import csv
 import hashlib
-import io
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from s2osc.app.classify import (
     make_result,
 )
 from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor, shape_of
-from s2osc.app.folder import SUMMARY, results_folder
+from s2osc.app.folder import SUMMARY, ResultsFolder, results_folder
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, skipped_note
 from s2osc.data.images import InputShape
@@ -34,14 +33,21 @@ from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
-from s2osc.stream.answers import QUERIES, Answers, read_answers
+from s2osc.stream.answers import (
+    QUERIES,
+    Answers,
+    item_questions,
+    queries_table,
+    read_answers,
+)
 from s2osc.stream.history import WindowRecord
 from s2osc.stream.learner import Incremental, Learner
-from s2osc.stream.names import IGNORE, as_meant, group_word, rename_class
+from s2osc.stream.names import IGNORE, as_meant, rename_class
 from s2osc.stream.open_stream import build_learner
-from s2osc.stream.state import ClassStatus, Questions, StreamFacts, StreamState, class_statuses
+from s2osc.stream.state import ClassStatus, StreamFacts, StreamState, class_statuses
 from s2osc.stream.store import (
     Pointer,
+    Store,
     check_may_begin,
     holds_stream,
     open_store,
@@ -61,10 +67,9 @@ from s2osc.stream.windows import (
     open_window,
     take_answers,
 )
-from s2osc.text import clean_name, clean_text, csv_cell
+from s2osc.text import clean_name, clean_text
 from s2osc.types import Answer, Labelled
 
-COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
 LEARNERS_OWN = ("update.", "memory.")
 """How the names of settings begin that the learner has beside those of its method."""
 
@@ -203,74 +208,95 @@ def window_files(
     device, clock = resolve_device(device), Stopwatch()
     if self_taught:
         asking = replace(asking, budget=0)
+    with open_both(folder, out, force=force) as (store, results):
+        before = store.read(device)
+        preset, method = choose_decision(before, decision or {})
+        extractor = extractor_of(before, device, allowed=backbone)
+        shape = extractor.shape if extractor else shape_of(before.item_shape)
+        with clock("read"):
+            items = read_items(pool, like=shape, max_megapixels=max_megapixels)
+        check_items(items)
+        with collect_warnings() as warned:
+            inputs = extract_features(items, extractor, clock)
+            learner = replace(ours(before.learner), method=method)
+            opened = open_window(
+                before, inputs, items.names, asking, learner=learner, device=device
+            )
+            learnt = teach_itself(opened.state, device=device) if self_taught else None
+        solution = opened.recognition.solution
+        asked = note_answer(
+            learnt.state if learnt else opened.state,
+            version=store.next_number,
+            answer=digest_of(items.names, solution.answer),
+        )
+        after = asked if asking.budget else close_questions(asked)
+        result = make_result(
+            solution,
+            items,
+            inputs=inputs,
+            classes=before.class_names,
+            title=f"Window {after.n_windows}",
+            shape=describe_shape(shape, len(items)),
+            extractor=extractor,
+            preset=preset,
+            settings=flatten(method) | settings_of_learner(after),
+            seed=after.seed,
+            device=device,
+            n_known=sum(known.n_labels for known in before.classes),
+            skipped=items.skipped,
+            notes=[*note_closed(before), *warned],
+            seconds=clock.seconds | solution.seconds,
+            questions=questions_of(after, items.names),
+            stream=place_in_stream(after, folder),
+        )
+        with results.publish(plain=[QUERIES]) as stage:
+            result.save(stage)
+            (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
+            version = store.prepare(after, f"window {after.n_windows}")
+        store.confirm(version)
+        result = describe_result(results, result)
+    answered = learnt and describe_answers(opened.state, learnt)
+    return Window(result, answered if answered and answered.has_any else None)
+
+
+@contextmanager
+def open_both(folder: Path, out: Path, *, force: bool) -> Iterator[tuple[Store, ResultsFolder]]:
+    """The stream and the results of its next window, both locked.
+
+    The stream comes first: until its lock is held, another process may confirm what lies in
+    ``out``.
+    """
     with open_store(folder) as store:
-        # With the lock held: until then another process may confirm what lies there.
         pointer = read_pointer(folder)
         with results_folder(
-            out, force=force, replaces=lambda found: bool(unconfirmed(found, folder, pointer))
+            out,
+            force=force,
+            replaces=lambda version: n_unconfirmed(version, folder, pointer) is not None,
         ) as results:
-            check_queries(out, unconfirmed(results.version, folder, pointer), force=force)
-            before = store.read(device)
-            preset, method = choose_decision(before, decision or {})
-            extractor = extractor_of(before, device, allowed=backbone)
-            shape = extractor.shape if extractor else shape_of(before.item_shape)
-            with clock("read"):
-                items = read_items(pool, like=shape, max_megapixels=max_megapixels)
-            check_items(items)
-            with collect_warnings() as warned:
-                inputs = items.inputs
-                if extractor:
-                    with clock("features"):
-                        inputs = extractor.features(items.inputs)
-                opened = open_window(
-                    before,
-                    inputs,
-                    items.names,
-                    asking,
-                    learner=with_method(before.learner, method),
-                    device=device,
-                )
-                after, learnt = opened.state, None
-                if self_taught:
-                    _, learnt = ask_oracle(after, GroupOracle(), device=device)
-                    after = learnt.state
-            solution = opened.recognition.solution
-            clock.seconds.update(solution.seconds)
-            record = replace(
-                after.history[-1],
-                version=store.next_number,
-                answer=digest_of(items.names, solution.answer),
-            )
-            after = replace(after, history=(*after.history[:-1], record))
-            queries = after if asking.budget or self_taught else close_questions(after)
-            after = after if asking.budget else close_questions(after)
-            result = make_result(
-                solution,
-                items,
-                inputs=inputs,
-                classes=before.class_names,
-                title=f"Window {after.n_windows}",
-                shape=describe_shape(shape, len(items)),
-                extractor=extractor,
-                preset=preset,
-                settings=flatten(method) | settings_of_learner(after),
-                seed=after.seed,
-                device=device,
-                n_known=sum(known.n_labels for known in before.classes),
-                skipped=items.skipped,
-                notes=[*note_closed(before), *warned],
-                seconds=clock.seconds,
-                questions=questions_of(after, items.names),
-                stream=place_in_stream(after, folder) | {"after": short_mark(pointer)},
-            )
-            with results.publish(plain=[QUERIES]) as stage:
-                result.save(stage)
-                (stage / QUERIES).write_bytes(queries_table(queries))
-                version = store.prepare(after, f"window {after.n_windows}")
-            store.confirm(version)
-            result = describe_result(results, result)
-    taught = learnt and describe_answers(opened.state, learnt)
-    return Window(result, taught if taught and taught.has_any else None)
+            check_queries(out, n_unconfirmed(results.version, folder, pointer), force=force)
+            yield store, results
+
+
+def extract_features(
+    items: Items, extractor: FeatureExtractor | None, clock: Stopwatch
+) -> np.ndarray:
+    """Items as the networks get them."""
+    if extractor is None:
+        return items.inputs
+    with clock("features"):
+        return extractor.features(items.inputs)
+
+
+def teach_itself(state: StreamState, *, device: str) -> UpdatedStream:
+    """The stream after every group of the window became a class."""
+    _, learnt = ask_oracle(state, GroupOracle(), device=device)
+    return learnt
+
+
+def note_answer(state: StreamState, *, version: int, answer: str) -> StreamState:
+    """The state with the digest of the last window's answer, and the version it goes into."""
+    record = replace(state.history[-1], version=version, answer=answer)
+    return replace(state, history=(*state.history[:-1], record))
 
 
 def check_apart(folder: Path, out: Path) -> None:
@@ -279,41 +305,41 @@ def check_apart(folder: Path, out: Path) -> None:
         raise OutputError(f"--out is {out}, which is the stream's own folder; give another one")
 
 
-def check_queries(out: Path, lost: dict[str, Any] | None, *, force: bool) -> None:
+def check_queries(out: Path, n_lost: int | None, *, force: bool) -> None:
     """Refuse to write over labels, but for questions that were never confirmed."""
     if force or not (out / QUERIES).exists():
         return
-    if lost is None:
+    if n_lost is None:
         raise OutputError(
             f"{out} holds a {QUERIES} already; give another folder, or --force to replace it"
         )
-    if lost["asked"] and holds_labels(out / QUERIES):
+    if n_lost and holds_labels(out / QUERIES):
         raise OutputError(
             f"{out / QUERIES} holds labels for a window that was never confirmed; move the file "
             "elsewhere, feed the window again, and answer with the file"
         )
 
 
-def unconfirmed(results: Path, folder: Path, pointer: Pointer) -> dict[str, Any] | None:
-    """What results of this very stream tell of it that no version knows; None: there are none.
+def n_unconfirmed(results: Path, folder: Path, pointer: Pointer) -> int | None:
+    """How many questions there are in results whose window was never confirmed; None: no such.
 
-    They were to follow the version that still is the current one, with a number that was never
-    given to any. A copy of the stream has both in common with it, so its folder counts, too.
+    They follow the version that is still the current one, and have a number that no version has.
+    A copy of the stream has both in common with it, so its folder counts as well.
     """
     try:
         stream = json.loads((results / SUMMARY).read_bytes())["stream"]
         is_lost = (
-            stream["after"] == short_mark(pointer)
+            stream["after"] == short_digest(pointer)
             and int(stream["version"]) > pointer.last
             and os.path.abspath(stream["state"]) == clean_text(os.path.abspath(folder))
         )
-        return {"asked": int(stream["asked"])} if is_lost else None
+        return int(stream["asked"]) if is_lost else None
     except (OSError, LookupError, TypeError, ValueError):
         return None
 
 
-def short_mark(pointer: Pointer) -> str:
-    """A short mark of the current version."""
+def short_digest(pointer: Pointer) -> str:
+    """A short digest of the current version."""
     return pointer.current.sha256[:16]
 
 
@@ -348,10 +374,6 @@ def ours(learner: Learner) -> Incremental:
     return learner
 
 
-def with_method(learner: Learner, method: S2OSCMethod) -> Incremental:
-    return replace(ours(learner), method=method)
-
-
 def check_items(items: Items) -> None:
     """Refuse names of items under which they could not be answered."""
     for name in items.names:
@@ -381,21 +403,13 @@ def describe_shape(shape: InputShape, n_items: int) -> InputShape:
 
 def note_closed(state: StreamState) -> list[str]:
     """One sentence on questions that a new window closes, or none."""
-    n_open = count_open(state.questions)
-    if not state.questions or not n_open:
+    questions = state.questions
+    if not questions or not questions.n_open:
         return []
     return [
-        f"{n_open:,} of the {state.questions.n_asked:,} questions of window {state.n_windows} had "
-        "no answer and are closed"
+        f"{questions.n_open:,} of the {questions.n_asked:,} questions of window {state.n_windows} "
+        "had no answer and are closed"
     ]
-
-
-def count_open(questions: Questions | None) -> int:
-    """Questions without an answer."""
-    if questions is None:
-        return 0
-    pairs = zip(questions.why, questions.answers, strict=True)
-    return sum(1 for why, answer in pairs if why and not answer)
 
 
 def settings_of_learner(state: StreamState) -> dict[str, Any]:
@@ -405,7 +419,7 @@ def settings_of_learner(state: StreamState) -> dict[str, Any]:
 
 
 def place_in_stream(state: StreamState, folder: Path) -> dict[str, Any]:
-    """Where in its stream the last window is."""
+    """Where in its stream a window is that is to follow the current version."""
     record = state.history[-1]
     return {
         "state": clean_text(str(folder)),
@@ -414,27 +428,8 @@ def place_in_stream(state: StreamState, folder: Path) -> dict[str, Any]:
         "answer": record.answer,
         "asked": state.questions.n_asked if state.questions else 0,
         "new_classes": list(record.new_classes),
+        "after": short_digest(read_pointer(folder)),
     }
-
-
-def queries_table(state: StreamState) -> bytes:
-    """The questions as a table to write labels into: whole groups first, then items."""
-    questions, record = state.questions, state.history[-1]
-    rows = (
-        [*group_questions(questions), *item_questions(questions, state.class_names)]
-        if questions
-        else []
-    )
-    # A letter at its beginning: no spreadsheet takes the mark for a number.
-    mark = f"v{record.version}-{record.answer}" if record.answer else ""
-    table = io.StringIO(newline="")
-    csv.writer(table).writerow(COLUMNS)
-    for row in rows:
-        cells = [csv_cell(clean_text(cell)) if isinstance(cell, str) else cell for cell in row]
-        csv.writer(table).writerow([*cells, state.n_windows, mark])
-    text = table.getvalue()
-    # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
-    return text.encode("utf-8" if text.isascii() else "utf-8-sig")
 
 
 def write_open_queries(folder: Path, out: Path, *, force: bool = False) -> int:
@@ -450,7 +445,7 @@ def write_open_queries(folder: Path, out: Path, *, force: bool = False) -> int:
         raise OutputError(f"{out} is there already; give another name, or --force to replace it")
     with writing(out, "make room, or give another place"):
         write_whole(out, queries_table(state))
-    return count_open(questions)
+    return questions.n_open
 
 
 def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
@@ -460,27 +455,6 @@ def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
     row_of = {name: row for row, name in enumerate(names)}
     rows = item_questions(state.questions, state.class_names)
     return [Question(row_of[name], suggested, why) for name, _, suggested, _, why in rows]
-
-
-def group_questions(questions: Questions) -> Iterator[list[Any]]:
-    """A row for each group, with the label all of its items have where they have one."""
-    for group, n in questions.group_sizes().items():
-        labels = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
-        why = f"names all {n:,} items of the group that have no label of their own"
-        yield [group_word(group), labels.pop() if len(labels) == 1 else "", "", group, why]
-
-
-def item_questions(questions: Questions, classes: Sequence[str]) -> Iterator[list[Any]]:
-    """A row for each item that is asked about."""
-    for row in range(questions.n_asked):
-        suggested, group = int(questions.suggested[row]), int(questions.groups[row])
-        yield [
-            questions.names[row],
-            questions.answers[row],
-            classes[suggested] if suggested >= 0 else "",
-            group if group >= 0 else "",
-            questions.why[row],
-        ]
 
 
 # --- answers ---------------------------------------------------------------------------------
@@ -503,7 +477,7 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
 
 
 def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:
-    """Refuse answers to another window than the last one; files made by hand need not tell.
+    """Refuse answers to another window than the last one; files made by hand may leave it out.
 
     Numbers of windows are given again after an undo, so the mark of the answer counts, too.
     """
@@ -539,7 +513,7 @@ def describe_answers(before: StreamState, learnt: UpdatedStream) -> Answered:
         new_classes=tuple(name for name in learnt.state.class_names if name not in known),
         account=learnt.account,
         notes=learnt.notes,
-        n_open=count_open(learnt.state.questions),
+        n_open=learnt.state.questions.n_open if learnt.state.questions else 0,
     )
 
 
@@ -608,7 +582,7 @@ def read_status(folder: Path) -> StreamStatus:
         questions=OpenQuestions(
             window=state.n_windows,
             asked=questions.n_asked,
-            open=count_open(questions),
+            open=questions.n_open,
             groups=len(questions.group_sizes()),
         )
         if questions
@@ -632,7 +606,7 @@ def undo_last(folder: Path) -> str:
 
 
 def rename_in(folder: Path, old: str, new: str) -> str:
-    """Give a class of a stream another name; return it as it is kept."""
+    """Give a class of a stream another name; return the name as it is stored."""
     new = clean_name(new)
     with open_store(folder) as store:
         store.write(rename_class(store.read(), old, new), f"{old!r} renamed {new!r}")

@@ -1,17 +1,64 @@
-"""A file of answers, as a spreadsheet leaves it -> the label of each item."""
+"""queries.csv: the questions of a window, and the answers in it as a spreadsheet leaves them."""
 
 import csv
 import io
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from s2osc.errors import DataError
 from s2osc.files import guarded, read_whole
-from s2osc.text import clean_name, from_csv_cell
+from s2osc.stream.names import group_word
+from s2osc.stream.state import Questions, StreamState
+from s2osc.text import clean_name, clean_text, csv_cell, from_csv_cell
 
 QUERIES = "queries.csv"
+COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
 LARGEST_FILE = 2**28
+
+
+def queries_table(state: StreamState) -> bytes:
+    """The questions as a table to write labels into: whole groups first, then items."""
+    questions, record = state.questions, state.history[-1]
+    rows = (
+        [*group_questions(questions), *item_questions(questions, state.class_names)]
+        if questions
+        else []
+    )
+    # A letter at its beginning: no spreadsheet takes the mark for a number.
+    mark = f"v{record.version}-{record.answer}" if record.answer else ""
+    table = io.StringIO(newline="")
+    csv.writer(table).writerow(COLUMNS)
+    for row in rows:
+        cells = [csv_cell(clean_text(cell)) if isinstance(cell, str) else cell for cell in row]
+        csv.writer(table).writerow([*cells, state.n_windows, mark])
+    text = table.getvalue()
+    # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
+    return text.encode("utf-8" if text.isascii() else "utf-8-sig")
+
+
+def group_questions(questions: Questions) -> Iterator[list[Any]]:
+    """A row for each group, with the label all of its items have where they have one."""
+    for group, n in questions.group_sizes().items():
+        labels = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
+        why = f"names all {n:,} items of the group that have no label of their own"
+        yield [group_word(group), labels.pop() if len(labels) == 1 else "", "", group, why]
+
+
+def item_questions(questions: Questions, classes: Sequence[str]) -> Iterator[list[Any]]:
+    """A row for each item that is asked about."""
+    for row in range(questions.n_asked):
+        suggested, group = int(questions.suggested[row]), int(questions.groups[row])
+        yield [
+            questions.names[row],
+            questions.answers[row],
+            classes[suggested] if suggested >= 0 else "",
+            group if group >= 0 else "",
+            questions.why[row],
+        ]
 
 
 class Answers(NamedTuple):

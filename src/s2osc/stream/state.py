@@ -38,6 +38,12 @@ class Questions:
     def n_asked(self) -> int:
         return sum(1 for why in self.why if why)
 
+    @property
+    def n_open(self) -> int:
+        """Items asked about that have no answer."""
+        pairs = zip(self.why, self.answers, strict=True)
+        return sum(1 for why, answer in pairs if why and not answer)
+
     def group_sizes(self) -> dict[int, int]:
         """Items of each group."""
         sizes = np.bincount(self.groups[self.groups >= 0])
