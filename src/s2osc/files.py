@@ -91,7 +91,8 @@ def writing(place: Path, advice: str) -> Iterator[None]:
 def lock(path: Path, busy: str, *, seconds: float = 0, remove: bool = False) -> Iterator[None]:
     """Hold the lock file ``path``; refuse with the line ``busy`` where others hold it so long.
 
-    With ``remove`` the file goes afterwards.
+    With ``remove`` the file goes afterwards, while it is still held: filelock takes no lock on a
+    file that was removed before it got it, but tries again.
     """
     held = FileLock(path, timeout=seconds)
     try:

@@ -222,6 +222,8 @@ def test_a_result_comes_back_exactly_from_its_scores(tmp_path):
     again = Result.load(tmp_path)
     assert_same(result, again, without=("embeddings", "questions"))
     assert again.summary() == result.summary()
+    other = result.decided(replace(result.decision, aim="recall"))
+    assert Result.load(tmp_path, {"aim": "recall"}).summary() == other.summary()
 
 
 def test_only_unknown_items_have_a_group():

@@ -166,8 +166,11 @@ class Result:
             save_model(folder / MODEL, self.model, self.classes, self.model_backbone)
 
     @classmethod
-    def load(cls, folder: Path) -> "Result":
-        """What a run left in ``folder``, checked, or one line on what is wrong with it."""
+    def load(cls, folder: Path, changes: Mapping[str, Any] | None = None) -> "Result":
+        """What a run left in ``folder``, checked, or one line on what is wrong with it.
+
+        ``changes`` are settings of the decision; those that are not named stay as they were.
+        """
         summary = read_summary(folder)
         unfinished = folder / UNFINISHED
         with guarded(folder / SUMMARY, COPY_AGAIN):
@@ -190,8 +193,10 @@ class Result:
                 f"about {summary['items']['pool']}; {COPY_AGAIN}"
             )
         result = cls(**facts, **measured)
+        if unfinished.is_file() and not changes:
+            return result
         with guarded(folder, COPY_AGAIN):
-            return result if unfinished.is_file() else result.decided(result.decision)
+            return result.decided(change(result.decision, changes or {}))
 
 
 @contextmanager
