@@ -1,4 +1,4 @@
-"""Rows of numbers: few at a time, at unit length, on a plane."""
+"""Arrays of rows: in chunks, at unit length, their distances, and reduced to few dimensions."""
 
 from collections.abc import Callable
 from typing import Any

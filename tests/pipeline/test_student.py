@@ -18,7 +18,7 @@ from s2osc.pipeline.student import (
     Lesson,
     Student,
     StudentBatch,
-    believe,
+    predict_pseudo_labels,
     prepare_lesson,
     start_network,
     steps,
@@ -77,9 +77,9 @@ def slow_supervised(plain, viewed, labels, taught, settings):
     return total / (2 * len(labels))
 
 
-def slow_unsupervised(believed, viewed, taught, settings):
+def slow_unsupervised(pseudo, viewed, taught, settings):
     total = 0.0
-    for g_now, g_viewed, f in zip(believed, viewed, taught, strict=True):
+    for g_now, g_viewed, f in zip(pseudo, viewed, taught, strict=True):
         q = softmax(g_now)
         if max(q) >= settings.tau:
             h = -log(softmax(g_viewed)[q.index(max(q))])
@@ -276,11 +276,11 @@ def test_labelled_and_unlabelled_items_are_normalised_together():
 def test_pseudo_labels_come_from_the_answering_network_and_carry_no_gradient():
     _, step = make_step(SETTINGS)
     network = LinearNetwork(N_CLASSES + 1).train()
-    believed = believe(network, step.unlabelled, 0.6)
+    pseudo = predict_pseudo_labels(network, step.unlabelled, 0.6)
     by_hand = network.by_hand(step.unlabelled, factor=2.0)
-    np.testing.assert_array_equal(believed.labels, by_hand.argmax(1))
-    np.testing.assert_array_equal(believed.keep, [max(softmax(row)) >= 0.6 for row in by_hand])
-    assert not believed.keep.requires_grad
+    np.testing.assert_array_equal(pseudo.labels, by_hand.argmax(1))
+    np.testing.assert_array_equal(pseudo.keep, [max(softmax(row)) >= 0.6 for row in by_hand])
+    assert not pseudo.keep.requires_grad
     assert network.training
 
 
@@ -340,9 +340,9 @@ def test_triplets_are_formed_among_kept_pseudo_labels_also_if_there_are_none(tau
     loss = student_loss(network, step, settings, ShiftingViews())
     supervised = student_loss(network, step, replace(settings, lambda_u=0.0), ShiftingViews())
 
-    believed = [softmax(row) for row in network.by_hand(step.unlabelled, factor=2.0)]
-    confident = [row for row, q in enumerate(believed) if max(q) >= tau]
-    labels = [int(np.argmax(believed[row])) for row in confident]
+    pseudo = [softmax(row) for row in network.by_hand(step.unlabelled, factor=2.0)]
+    confident = [row for row, q in enumerate(pseudo) if max(q) >= tau]
+    labels = [int(np.argmax(pseudo[row])) for row in confident]
     viewed = step.unlabelled[confident] * 1.5
     triplets = slow_triplets(viewed.numpy() @ network.body.weight.detach().numpy().T, labels)
     read_off = [-log(softmax(g)[y]) for g, y in zip(network.by_hand(viewed), labels, strict=True)]

@@ -1,4 +1,4 @@
-"""Fetch one official file: go on after a break, and let nothing through with a wrong checksum."""
+"""Download one official file: resume after a break, and refuse a wrong checksum."""
 
 import hashlib
 import http.client
@@ -26,7 +26,7 @@ class RemoteFile:
     """An official file: where it lies, and how to know that it is the one."""
 
     name: str
-    urls: tuple[str, ...]  # tried in turn
+    urls: tuple[str, ...]  # tried in this order
     checksum: str  # hex digits: 32 are an md5, 64 a sha256
     size: int  # bytes, for the progress bar and the listing alone
 

@@ -57,26 +57,26 @@ from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
 PURITY_POINTS = 40
 """Points of the curve of purity against K that is shown."""
 N_COMPARED = 2_000
-"""Known items the groups of unknown ones are measured by."""
+"""Known items that calibrate the grouping, without seeds."""
 
 
 class Trust(NamedTuple):
-    """What the seeds say: the evidence of every decision, and the figures drawn from it."""
+    """The audit by the seeds, and the evidence behind it."""
 
     evidence: Evidence
-    audit: Audit  # its classes are called by their numbers
-    groups: np.ndarray  # (n,) the group of each item of the pool, were it unknown; -1: no groups
+    audit: Audit  # the names of classes are their numbers
+    groups: np.ndarray  # (n,) the group each pool item would have if it were unknown; -1: no groups
     odds: np.ndarray | None = None  # (n + m,) log-odds of g for pool and seeds; None: no student
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A fitted model with its answer for the pool it was fitted on, and how that came about."""
+    """A fitted model, its answer for the pool of the fit, and facts about the fit."""
 
     model: OpenSetModel | KnownOnlyModel
     answer: Answer
     partition: Partition  # of the pool
-    embeddings: np.ndarray  # (n, d) of the pool, as g sees it; as f does where nothing is unknown
+    embeddings: np.ndarray  # (n, d) of the pool by g, or by f where nothing is unknown
     k: int  # 0 where nothing is unknown
     n_steps: dict[str, int]
     seconds: dict[str, float]
@@ -94,7 +94,7 @@ class Solution:
 
 
 class Pool(NamedTuple):
-    """Pool and seeds as they go through the steps together: the pool first, then the seeds."""
+    """Pool and seeds, which go through all steps together: the pool first, then the seeds."""
 
     inputs: np.ndarray
     n: int  # of the pool
@@ -109,7 +109,7 @@ class Pool(NamedTuple):
         return np.arange(len(self.inputs)) >= self.n
 
     def of_pool(self, values: np.ndarray) -> np.ndarray:
-        """The part of values of pool and seeds that is about the pool."""
+        """Of values for pool and seeds, those of the pool."""
         return values[: self.n]
 
     def of_seeds(self, values: np.ndarray) -> np.ndarray:
@@ -118,17 +118,17 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """How distinct pool and seeds are to f, and what the seeds conclude from it."""
+    """How distinct pool and seeds are, and the evidence of the seeds."""
 
     outputs: TeacherOutputs
     unit: Units
     w: np.ndarray  # (n + m,) Eq. 2
     ranking: Ranking
-    evidence: Evidence | None  # that anything is unknown, by the ranking; None: no seeds
+    evidence: Evidence | None  # from the ranking; None: no seeds
 
 
 class Selection(NamedTuple):
-    """D_out and U among pool and seeds, and what the seeds say about them."""
+    """D_out and U among pool and seeds, and what the seeds estimate about them."""
 
     k: int
     parts: Partition
@@ -138,7 +138,7 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """Who of the pool is unknown, by g, or by f where nothing is."""
+    """The labels of the pool: by g, or by f where nothing is unknown."""
 
     labels: np.ndarray  # (n,)
     unknown_score: np.ndarray  # (n,)
@@ -154,9 +154,9 @@ class Verdict:
 class S2OSCMethod:
     """Filter distinct unknowns with a teacher, then learn them with a student.
 
-    With ``seeds``, labelled items held back from f go through both with the pool: they weigh the
-    signs of the unknown, choose K, test whether anything is unknown, set the threshold and tell
-    how often the answer is wrong. Without, this is the paper's method.
+    With ``seeds``, labelled items held back from f go through both with the pool. They weigh the
+    signs of the unknown, choose K, test whether anything is unknown, set the threshold and estimate
+    the error rates. Without seeds, this is the paper's method.
     """
 
     teacher: TeacherSettings
@@ -226,12 +226,12 @@ class S2OSCMethod:
         seed: int,
         device: str,
     ) -> Solution:
-        """Every step after f: ``training`` is what f has learnt, the seeds what it has not."""
+        """Every step after f, which was trained on ``training`` and not on the seeds."""
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
             filtered = self._filter(teacher, training, pooled, seed=seed)
         if self._is_all_known(filtered):
-            # No student is trained where the pool differs in nothing from the seeds.
+            # Nothing in the pool is unknown, so no student is trained.
             selection = select_nothing(filtered, pooled)
             verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
             model, groups = KnownOnlyModel(teacher), np.full(pooled.n, -1)
@@ -276,7 +276,7 @@ class S2OSCMethod:
         )
 
     def _filter(self, teacher: Teacher, training: Labelled, pooled: Pool, *, seed: int) -> Filtered:
-        """Rank pool and seeds by how distinct they are, and gather what the seeds say of it."""
+        """Rank pool and seeds by how distinct they are, and collect the evidence of the seeds."""
         teacher_outputs = teacher.outputs(pooled.inputs)
         unit = units(teacher_outputs, self.filtering)
         w = distinctness(teacher_outputs, unit, self.filtering)
@@ -298,7 +298,7 @@ class S2OSCMethod:
         return Filtered(teacher_outputs, unit, w, ranking, evidence)
 
     def _is_all_known(self, filtered: Filtered) -> bool:
-        """Whether the seeds find nothing unknown; without seeds nobody can tell."""
+        """Whether the test finds nothing unknown; False without seeds."""
         if self.decision.rule != "seeds" or filtered.evidence is None:
             return False
         return filtered.evidence.p_value > self.decision.level
@@ -306,7 +306,7 @@ class S2OSCMethod:
     def _select(
         self, filtered: Filtered, pooled: Pool, training: Labelled, *, seed: int
     ) -> Selection:
-        """D_out of K items: as many as asked for, or the most that the seeds find pure."""
+        """D_out of K items: as many as asked for, or the most that are pure by the seeds."""
         score, evidence = filtered.ranking.score, filtered.evidence
         sizes = np.bincount(training.labels)
         if evidence is None:
@@ -364,7 +364,7 @@ class S2OSCMethod:
     def _weigh_vote(
         self, student: Student, student_outputs: Outputs, filtered: Filtered, pooled: Pool
     ) -> Student:
-        """g with the vote that the seeds give it beside f, where both name the known."""
+        """g with the vote weight that the seeds choose, where f and g vote on the known class."""
         if not student.vote or not pooled.has_seeds:
             return student
         return weigh_vote(
@@ -376,7 +376,7 @@ class S2OSCMethod:
 
     def _decide_by_teacher(self, filtered: Filtered, pooled: Pool, *, seed: int) -> Verdict:
         """f's answer for a pool in which nothing is unknown."""
-        assert filtered.evidence is not None, "only seeds can say that nothing is unknown"
+        assert filtered.evidence is not None, "only seeds can show that nothing is unknown"
         return verdict_by_seeds(
             filtered.evidence,
             self.decision,
@@ -393,7 +393,7 @@ class S2OSCMethod:
         *,
         seed: int,
     ) -> Verdict:
-        """Who is unknown: by the seeds or, without them, where g's largest output is C'."""
+        """Label the pool: by the seeds or, without them, unknown where g's largest output is C'."""
         logits = student_outputs.logits
         p = student.probabilities(logits, filtered.outputs.logits)
         embeddings = pooled.of_pool(student_outputs.embeddings)
@@ -468,7 +468,7 @@ class S2OSCMethod:
         *,
         seed: int,
     ) -> tuple[GroupingSpace, Grouping]:
-        """Group the unknown items by the measure of known ones: seeds, or some f has learnt."""
+        """Group the unknown items, calibrated by known ones: the seeds, or training items of f."""
         if pooled.has_seeds:
             labels = pooled.seed_labels
             known = (
@@ -553,7 +553,7 @@ def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:
 
 def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
     """No D_out, for a pool in which nothing is unknown."""
-    assert filtered.evidence is not None, "only seeds can say that nothing is unknown"
+    assert filtered.evidence is not None, "only seeds can show that nothing is unknown"
     purity = purity_of_ranking(filtered.evidence, 0.0)
     parts = Partition(unknown=np.empty(0, int), undecided=np.arange(pooled.n))
     return Selection(0, parts, purity=audit_purity(purity, 0))
@@ -567,7 +567,7 @@ def verdict_by_seeds(
     odds: np.ndarray | None = None,
     seed: int,
 ) -> Verdict:
-    """The decision that the seeds take, with their audit of it."""
+    """The decision by the seeds, with its audit."""
     decision = decide(evidence, settings, seed=seed)
     return Verdict(
         labels=decision.labels,

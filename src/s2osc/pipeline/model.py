@@ -1,4 +1,4 @@
-"""What a fit leaves: models that answer for new items, with all they need for it."""
+"""Fitted models, which answer for new items."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class OpenSetModel:
         return self.student.probabilities(self.student.outputs(inputs).logits, teacher_logits)
 
     def answer(self, inputs: np.ndarray) -> Answer:
-        """Everything about each item. None is filtered: that is a matter of the pool of the fit."""
+        """The whole answer; ``filtered`` is False, as only the pool of a fit is filtered."""
         teacher_outputs = self.teacher.outputs(inputs)
         logits = self.student.outputs(inputs).logits
         p = self.student.probabilities(logits, teacher_outputs.logits)

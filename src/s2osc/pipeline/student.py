@@ -238,13 +238,13 @@ def steps(
         )
 
 
-def believe(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
+def predict_pseudo_labels(network: Network, items: Tensor, tau: float) -> losses.PseudoLabels:
     """Pseudo-labels from the current g on the plain items."""
     network.eval()
     with torch.no_grad():
-        believed = losses.pseudo_labels(network(items), tau)
+        pseudo = losses.pseudo_labels(network(items), tau)
     network.train()
-    return believed
+    return pseudo
 
 
 def student_loss(
@@ -258,7 +258,7 @@ def student_loss(
     uses_pool = settings.lambda_u > 0 or step.unlabelled_unknown is not None
     unlabelled = views(step.unlabelled) if uses_pool else plain[:0]
     if settings.lambda_u:
-        believed = believe(network, step.unlabelled, settings.tau)
+        pseudo = predict_pseudo_labels(network, step.unlabelled, settings.tau)
 
     # One pass over all: batch normalisation must not tell labelled from unlabelled items.
     embeddings = network.embed(torch.cat([plain, viewed, unlabelled]))
@@ -278,13 +278,13 @@ def student_loss(
     if not settings.lambda_u:
         return loss
 
-    h = torch.zeros_like(believed.keep)
-    is_sure = believed.keep.bool()
+    h = torch.zeros_like(pseudo.keep)
+    is_sure = pseudo.keep.bool()
     h[is_sure] = hard_loss(
-        network, g_unlabelled[is_sure], e_unlabelled[is_sure], believed.labels[is_sure], settings
+        network, g_unlabelled[is_sure], e_unlabelled[is_sure], pseudo.labels[is_sure], settings
     )
     kl = soft_loss(g_unlabelled, step.unlabelled_teacher_logits, settings)
-    unsupervised = losses.unsupervised_loss(h, kl, believed.keep, alpha=settings.alpha)
+    unsupervised = losses.unsupervised_loss(h, kl, pseudo.keep, alpha=settings.alpha)
     return loss + settings.lambda_u * unsupervised
 
 

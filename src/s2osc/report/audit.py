@@ -1,4 +1,4 @@
-"""What the seeds say about the answer, as the words and figures the page opens with."""
+"""The audit as the texts and figures at the top of the page."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class ClassRow:
-    """What the seeds of one class say."""
+    """The figures of one class."""
 
     name: str
     n_seeds: str
@@ -39,7 +39,7 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class AuditView:
-    """Everything the page says about how far the answer can be trusted."""
+    """The audit as the page shows it."""
 
     sentence: str
     verdict: str
@@ -57,7 +57,7 @@ class AuditView:
 def show_audit(
     audit: Audit, *, answer: Answer, seed_scores: np.ndarray | None, folder: str
 ) -> AuditView:
-    """An audit as the page shows it."""
+    """Put an audit into the form the page shows."""
     return AuditView(
         sentence=sentence(audit),
         verdict=verdict(audit.test),
@@ -128,14 +128,14 @@ def class_rows(audit: Audit) -> list[ClassRow]:
 
 
 def stability(groups: GroupsAudit | None, n_groups: int) -> list[str]:
-    """How much of each group comes back when it is sought again; "" where there is no figure."""
+    """The stability of each group in resamples; "" where there is no figure."""
     found = groups.stability if groups else ()
     texts = [f"{value:.2f}" for value in found[:n_groups]]
     return texts + [""] * (n_groups - len(texts))
 
 
 def notes(audit: Audit) -> list[str]:
-    """How the figures came about, in a few sentences."""
+    """How the figures were measured, in a few sentences."""
     found = [
         f"Measured with {plural(audit.n_seeds, 'seed')}: labelled known items that were held "
         "back from training and hidden in the pool. Whiskers are 95% intervals.",

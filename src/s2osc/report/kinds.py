@@ -78,7 +78,7 @@ def find_kinds(answer: Answer, classes: tuple[str, ...]) -> list[Kind]:
 
 
 def _style(side: str, place: int, name: str) -> dict[str, str]:
-    """How the class or group with this place among its like is called and drawn."""
+    """Name, colour and shape of a class or group, by its number."""
     if side == "known":
         colours, n_colours, shapes = "--known", N_KNOWN_COLOURS, KNOWN_SHAPES
     else:

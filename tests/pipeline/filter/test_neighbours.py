@@ -5,8 +5,8 @@ import pytest
 
 from s2osc.pipeline.filter import neighbours
 from s2osc.pipeline.filter.neighbours import (
-    Crowd,
     Neighbours,
+    References,
     class_weights,
     find_neighbours,
     gradient_histograms,
@@ -232,14 +232,14 @@ def shares(pool_sizes, *, n_labelled=150, n_seeds=50, unknown=None):
     seeds = np.concatenate([r[:n_seeds] for r in rows])
     others = np.concatenate([r[n_seeds:n_labelled] for r in rows])
     in_pool = points[pool] if unknown is None else np.concatenate([points[pool], unknown])
-    crowd = Crowd(
+    references = References(
         len(in_pool),
         np.concatenate([np.full(len(in_pool), -1), labels[seeds], labels[others]]),
         len(in_pool) + len(seeds),
     )
     everyone = np.concatenate([in_pool, points[seeds], points[others]])
-    near = find_neighbours(everyone, crowd.n_scored, seed=0, what="")
-    return class_weights(near, crowd, n_classes)
+    near = find_neighbours(everyone, references.n_scored, seed=0, what="")
+    return class_weights(near, references, n_classes)
 
 
 @pytest.mark.parametrize("n", [60, 150, 400])
@@ -267,6 +267,6 @@ def test_an_unknown_class_beside_a_known_one_is_not_taken_for_a_frequent_class(d
 
 
 def test_a_class_without_seeds_weighs_as_the_middle_one():
-    crowd = Crowd(4, np.array([-1, -1, -1, -1, 0, 0]), 6)
+    references = References(4, np.array([-1, -1, -1, -1, 0, 0]), 6)
     near = Neighbours(np.array([[4], [5], [4], [5], [0], [5]]))
-    assert np.isfinite(class_weights(near, crowd, 3)).all()
+    assert np.isfinite(class_weights(near, references, 3)).all()

@@ -110,9 +110,9 @@ def test_large_images_are_rotated_as_small_ones():
 
 def test_copies_land_beside_others_than_their_own():
     items = np.arange(6.0)[:, None]
-    landings = RotatedPairs(items, items + 0.4).landings()
-    assert landings.shape == (6, 5)
-    assert all(row not in landings[row] for row in range(6))
+    copy_neighbours = RotatedPairs(items, items + 0.4).copy_neighbours()
+    assert copy_neighbours.shape == (6, 5)
+    assert all(row not in copy_neighbours[row] for row in range(6))
 
 
 def test_copies_that_go_over_raise_the_cut():
@@ -121,9 +121,9 @@ def test_copies_that_go_over_raise_the_cut():
     sides = np.repeat([0, 1], 50)
 
     def crossed(move):
-        return cuts(RotatedPairs(items, items + move * (1 - 2 * sides[:, None])).landings(), sides)[
-            0, 1
-        ]
+        return cuts(
+            RotatedPairs(items, items + move * (1 - 2 * sides[:, None])).copy_neighbours(), sides
+        )[0, 1]
 
     assert crossed(0) == 0
     assert 0 < crossed(1) < crossed(1.5) < 2

@@ -1,4 +1,4 @@
-"""From scores to answers: the operating point, and what the seeds say about the answer there.
+"""From scores to labels: the operating point, and the audit of the labels by the seeds.
 
 ``Evidence`` is all that is needed, so a decision can be taken again, for another false-alarm rate,
 without training anything.
@@ -27,7 +27,7 @@ N_FOLDS = 10
 
 @dataclass(frozen=True)
 class DecisionSettings:
-    """Who is called unknown."""
+    """Which items are called unknown."""
 
     rule: Literal["argmax", "seeds"] = "argmax"  # g's largest output (the paper's), or the seeds
     false_alarm: float = 0.05  # at most this share of known items is called unknown
@@ -78,7 +78,7 @@ class Evidence:
 
 
 class Decision(NamedTuple):
-    """An answer for each item of the pool, and what it is worth."""
+    """A label for each item of the pool, and the audit of the labels."""
 
     labels: np.ndarray  # (n,) a known class, UNKNOWN or UNSURE
     unknown_score: np.ndarray  # (n,) from 0 to 1
@@ -149,7 +149,7 @@ def best_evidence(candidates: Sequence[Evidence], settings: DecisionSettings) ->
 
 
 def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Decision:
-    """Call items unknown, and say how often that is wrong.
+    """Call items unknown, and estimate how often that is wrong.
 
     By the rule of the paper the threshold is 0 on the margin of C' over the known classes, and the
     seeds only measure.

@@ -16,7 +16,7 @@ from s2osc.pipeline.filter.neighbours import (
     FEW_NEIGHBOURS,
     MOST_NEIGHBOURS,
     N_COMPONENTS,
-    Crowd,
+    References,
     class_weights,
     find_neighbours,
     input_spaces,
@@ -117,17 +117,17 @@ def rank_by_signs(
     """
     n, n_seeds = len(together), len(seed_labels)
     of_pool = np.full(n - n_seeds, -1)
-    crowd = Crowd(n - n_seeds, np.concatenate([of_pool, seed_labels, training.labels]), n)
+    references = References(n - n_seeds, np.concatenate([of_pool, seed_labels, training.labels]), n)
     spaces = input_spaces(np.concatenate([together, training.inputs]), seed=seed)
     in_inputs = [
         find_neighbours(space, n, seed=seed, what="neighbours among the inputs") for space in spaces
     ]
-    relative = class_weights(in_inputs[-1], crowd, training.n_classes)
+    relative = class_weights(in_inputs[-1], references, training.n_classes)
     embedded = principal_components(
         teacher_outputs.embeddings, N_COMPONENTS["embedding"], seed=seed
     )
     in_embedding = find_neighbours(embedded, n, seed=seed, what="neighbours in f's embedding")
-    known_weight = np.where(crowd.is_known, relative[crowd.labels], 0.0)
+    known_weight = np.where(references.is_known, relative[references.labels], 0.0)
     signs = [weights, teacher_outputs.entropy]
     for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
         signs.append(lack_of_known(in_embedding, known_weight[:n], k))

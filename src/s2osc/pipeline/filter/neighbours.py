@@ -31,7 +31,7 @@ SHIFT_QUANTILE, SHIFT_FACTOR = 0.2, 2.0
 
 
 @dataclass(frozen=True)
-class Crowd:
+class References:
     """The items among which neighbours are counted: pool and seeds, then other labelled items."""
 
     n_pool: int
@@ -140,7 +140,7 @@ def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) ->
     return 1 - found / (k * max(weight_of_item.mean(), 1e-12))
 
 
-def class_weights(neighbours: Neighbours, crowd: Crowd, n_classes: int) -> np.ndarray:
+def class_weights(neighbours: Neighbours, references: References, n_classes: int) -> np.ndarray:
     """How many items of the pool each labelled item of a class stands for, relative to others.
 
     The ratio of pool items to labelled items of its class is taken around every seed. An unknown
@@ -148,9 +148,9 @@ def class_weights(neighbours: Neighbours, crowd: Crowd, n_classes: int) -> np.nd
     them; a low quantile over the seeds separates the two. If no class differs from the median by a
     factor of two, all weigh the same.
     """
-    seeds = np.arange(crowd.n_pool, crowd.n_scored)
-    near = crowd.labels[neighbours.rows[seeds]]
-    own = crowd.labels[seeds]
+    seeds = np.arange(references.n_pool, references.n_scored)
+    near = references.labels[neighbours.rows[seeds]]
+    own = references.labels[seeds]
     of_pool = (near < 0).sum(axis=1)
     of_class = (near == own[:, None]).sum(axis=1)
     ratio = of_pool / np.maximum(of_class, 1)

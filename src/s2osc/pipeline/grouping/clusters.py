@@ -96,7 +96,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class _Ruler:
+class _CutCalibration:
     """The mean best cut through a known class, by sample size."""
 
     sizes: tuple[int, ...]  # rising
@@ -126,22 +126,22 @@ def group_unknown(
         return Grouping(unknown, np.zeros(0, int), np.zeros(0), np.zeros(0), 0, 0)
     random = rng(seed, "groups")
     drawn = random.permutation(len(unknown))[:N_FITTED]
-    drawn = drawn[_no_strays(unknown[drawn], _draw(known, N_FITTED, random))]
-    ruler = _calibrate(known, labels, random)
+    drawn = drawn[_apart_from_known(unknown[drawn], _draw(known, N_FITTED, random))]
+    calibration = _calibrate(known, labels, random)
     copies = None
     if pictures is not None:
         of_known = _draw(np.arange(len(known)), N_FITTED, rng(seed, "turned"))
         crossing = usual_crossing(
             pictures[1].take(of_known), known[of_known], labels[of_known], rng(seed, "crossings")
         )
-        ruler, copies = replace(ruler, crossing=crossing), pictures[0].take(drawn)
+        calibration, copies = replace(calibration, crossing=crossing), pictures[0].take(drawn)
     items = unknown[drawn]
-    groups = _partition(items, copies, ruler, settings, random)
+    groups = _partition(items, copies, calibration, settings, random)
     resampled = []
     for _ in range(settings.n_resamples):
         rows = random.permutation(len(items))[: -(-3 * len(items) // 4)]
         some = copies.take(rows) if copies else None
-        resampled.append((rows, _partition(items[rows], some, ruler, settings, random)))
+        resampled.append((rows, _partition(items[rows], some, calibration, settings, random)))
     if settings.n_groups is None:
         groups = _dissolve_unstable(items, groups, resampled)
     n_groups = int(groups.max()) + 1
@@ -161,7 +161,7 @@ def _draw(rows: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:
     return rows[random.permutation(len(rows))[:n]]
 
 
-def _no_strays(items: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
     """(n,) whether an item is not surrounded by known ones, which would bridge the groups."""
     everyone = np.ones(len(items), bool)
     if len(known) == 0:
@@ -172,7 +172,9 @@ def _no_strays(items: np.ndarray, known: np.ndarray) -> np.ndarray:
     return is_apart if 2 * is_apart.sum() >= len(items) else everyone
 
 
-def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> _Ruler:
+def _calibrate(
+    known: np.ndarray, labels: np.ndarray, random: np.random.Generator
+) -> _CutCalibration:
     """Measure the best cut through the known classes; extrapolate to larger sizes."""
     classes = [known[labels == c] for c in np.unique(labels)]
     cuts, scale = [], 1.0
@@ -183,7 +185,7 @@ def _calibrate(known: np.ndarray, labels: np.ndarray, random: np.random.Generato
             measured = float(np.mean([best_cut(rows, random).value for rows in draws]))
             scale = max(measured / usual, 0.01)
         cuts.append(scale * usual)
-    return _Ruler(CUT_SIZES, tuple(cuts))
+    return _CutCalibration(CUT_SIZES, tuple(cuts))
 
 
 def _n_draws(size: int) -> int:
@@ -191,9 +193,11 @@ def _n_draws(size: int) -> int:
     return max(8, 4 * CUT_SIZES[-1] // size)
 
 
-def _cut_between(a: np.ndarray, b: np.ndarray, ruler: _Ruler, random: np.random.Generator) -> float:
+def _cut_between(
+    a: np.ndarray, b: np.ndarray, calibration: _CutCalibration, random: np.random.Generator
+) -> float:
     """The normalised cut between two groups, in units of the best cut through a known class."""
-    size, unit = ruler.pick(2 * min(len(a), len(b)))
+    size, unit = calibration.pick(2 * min(len(a), len(b)))
     found = []
     for _ in range(_n_draws(size)):
         parts = [_draw(rows, size // 2, random) for rows in (a, b)]
@@ -206,7 +210,7 @@ def _cut_between(a: np.ndarray, b: np.ndarray, ruler: _Ruler, random: np.random.
 def _partition(
     items: np.ndarray,
     pairs: RotatedPairs | None,
-    ruler: _Ruler,
+    calibration: _CutCalibration,
     settings: ClusterSettings,
     random: np.random.Generator,
 ) -> np.ndarray:
@@ -223,27 +227,29 @@ def _partition(
     axes = slowest_modes(nearest, most, random)
     if asked is not None:
         return _divide(axes, asked, random)
-    landings = None if pairs is None or ruler.crossing is None else pairs.landings()
+    copy_neighbours = (
+        None if pairs is None or calibration.crossing is None else pairs.copy_neighbours()
+    )
     for n_groups in range(2, most + 1):
         if n_groups > 2 * (best.max() + 1) + 3:
             break  # twice as many pieces as groups, and still no new group
         groups = _divide(axes, n_groups, random)
-        groups = _merge(items, nearest, landings, groups, ruler, settings, random)
+        groups = _merge(items, nearest, copy_neighbours, groups, calibration, settings, random)
         if groups.max() <= best.max():
             continue
         standard = settings.first_cut + settings.each_more * (int(groups.max()) - 1)
-        if _most_apart(items, groups, ruler, random) <= min(standard, settings.most_cut):
+        if _most_apart(items, groups, calibration, random) <= min(standard, settings.most_cut):
             best = groups
     return best
 
 
 def _most_apart(
-    items: np.ndarray, groups: np.ndarray, ruler: _Ruler, random: np.random.Generator
+    items: np.ndarray, groups: np.ndarray, calibration: _CutCalibration, random: np.random.Generator
 ) -> float:
     """The cut of the best separated group to its nearest other group."""
     found = np.zeros((groups.max() + 1,) * 2)
     for a, b in combinations(range(len(found)), 2):
-        found[a, b] = _cut_between(items[groups == a], items[groups == b], ruler, random)
+        found[a, b] = _cut_between(items[groups == a], items[groups == b], calibration, random)
     return float((found + found.T).max(1).min())
 
 
@@ -262,9 +268,9 @@ def fit_kmeans(rows: np.ndarray, n_groups: int, random: np.random.Generator) -> 
 def _merge(
     items: np.ndarray,
     nearest: np.ndarray,
-    landings: np.ndarray | None,
+    copy_neighbours: np.ndarray | None,
     groups: np.ndarray,
-    ruler: _Ruler,
+    calibration: _CutCalibration,
     settings: ClusterSettings,
     random: np.random.Generator,
 ) -> np.ndarray:
@@ -272,7 +278,7 @@ def _merge(
     fewest = max(CUT_SIZES[0] // 2, settings.smallest_share * len(items))
     while groups.max() > 0:
         between, sizes = cuts(nearest, groups), np.bincount(groups)
-        crossed = _most_crossed(landings, groups, ruler)
+        crossed = _most_crossed(copy_neighbours, groups, calibration)
         if sizes.min() < fewest:
             small = int(sizes.argmin())
             into = _most_linked(between, small)
@@ -282,7 +288,7 @@ def _merge(
             pairs = sorted(combinations(range(len(sizes)), 2), key=lambda pair: -between[pair])
             for small, into in pairs[:3]:
                 rows = items[groups == small], items[groups == into]
-                if _cut_between(*rows, ruler, random) > settings.next_cuts:
+                if _cut_between(*rows, calibration, random) > settings.next_cuts:
                     break
             else:
                 return groups
@@ -291,14 +297,14 @@ def _merge(
 
 
 def _most_crossed(
-    landings: np.ndarray | None, groups: np.ndarray, ruler: _Ruler
+    copy_neighbours: np.ndarray | None, groups: np.ndarray, calibration: _CutCalibration
 ) -> tuple[int, int] | None:
     """The pair of groups most crossed by rotated copies, if that makes them one class."""
-    if landings is None or ruler.crossing is None:
+    if copy_neighbours is None or calibration.crossing is None:
         return None
-    between = cuts(landings, groups)
+    between = cuts(copy_neighbours, groups)
     a, b = divmod(int(between.argmax()), len(between))
-    return (a, b) if between[a, b] > ONE_CLASS * ruler.crossing else None
+    return (a, b) if between[a, b] > ONE_CLASS * calibration.crossing else None
 
 
 def _dissolve_unstable(

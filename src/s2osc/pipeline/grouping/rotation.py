@@ -50,7 +50,7 @@ class RotatedPairs(NamedTuple):
     def take(self, rows: np.ndarray) -> "RotatedPairs":
         return RotatedPairs(self.items[rows], self.copies[rows])
 
-    def landings(self) -> np.ndarray:
+    def copy_neighbours(self) -> np.ndarray:
         """(n, k): the items nearest to the copy of each, other than its own."""
         return nearest_others(self.items, N_NEIGHBOURS, self.copies)
 
@@ -77,6 +77,6 @@ def usual_crossing(
         rows = np.flatnonzero(labels == c)
         if len(rows) >= FEWEST:
             sides = best_cut(known[rows], random).sides
-            crossings.append(cuts(pairs.take(rows).landings(), sides)[0, 1])
+            crossings.append(cuts(pairs.take(rows).copy_neighbours(), sides)[0, 1])
     usual = float(np.mean(crossings)) if crossings else 0.0
     return usual if usual >= LEAST_CROSSING else None
