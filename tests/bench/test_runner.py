@@ -1,10 +1,9 @@
 """Experiments: one record per run, made once, whole or not at all."""
 
+import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -390,32 +389,32 @@ def test_what_failed_may_be_run_with_other_settings(data, fragile, monkeypatch):
 
 # Killed
 
-KILLED = """
-import os, signal, sys
-from s2osc.cli.main import main
 
-replace = os.replace
+def killed_at_record_1(run) -> int:
+    """The status of a process that is killed as it puts the record of partition 1 in its place."""
+    child = os.fork()
+    if child == 0:
+        torch.set_num_threads(1)  # threads do not survive a fork
+        put = os.replace
 
-def killed(source, target):
-    if str(target).endswith("p1.json"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    replace(source, target)
+        def killed(source, target):
+            if str(target).endswith("p1.json"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            put(source, target)
 
-os.replace = killed
-sys.exit(main(sys.argv[1:]))
-"""
+        os.replace = killed
+        with contextlib.suppress(BaseException):
+            run()
+        os._exit(1)
+    return os.waitpid(child, 0)[1]
 
 
 def test_an_experiment_that_was_killed_goes_on_where_it_stopped(data):
-    words = ["--size=smoke", "--data=tiny", "--methods=msp", f"--folder={data}"]
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, "bench", "run", "table1", *words, "--partitions=3"],
-        cwd=data,
-        capture_output=True,
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert killed.returncode == -signal.SIGKILL
+    def run():
+        options = {"methods": "msp", "size": "smoke", "folder": data}
+        return run_experiment("table1", ["tiny"], range(3), data / "results", **options)
+
+    assert os.WTERMSIG(killed_at_record_1(run)) == signal.SIGKILL
     folder = data / "results" / "table1"
     [left] = folder.glob("*.json")
     assert left.name == "tiny-msp-smoke-p0.json"
@@ -423,8 +422,7 @@ def test_an_experiment_that_was_killed_goes_on_where_it_stopped(data):
     assert list(folder.glob(".*.s2osc-part"))  # the run that was killed as it was to be recorded
     assert len(read_records(data / "results", "table1")) == 1
 
-    options = {"methods": "msp", "size": "smoke", "folder": data}
-    paths = run_experiment("table1", ["tiny"], range(3), data / "results", **options)
+    paths = run()
     assert [path.name for path in paths] == [f"tiny-msp-smoke-p{i}.json" for i in range(3)]
     assert (left.read_bytes(), left.stat().st_mtime_ns) == (before, written)
     assert sorted(folder.iterdir()) == sorted(paths)
