@@ -36,39 +36,41 @@ def items(tmp_path_factory) -> Path:
 
 def test_every_class_that_emerges_is_asked_about_and_joins(items, tmp_path):
     course = Course(n_windows=2, known_classes=("a", "c", "b"))
-    told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
-    assert told["known_classes"] == ["a", "b", "c"]
-    assert [w["joined"] for w in told["windows"]] == [w["emerging"] for w in told["windows"]]
-    assert sorted(told["unknown_classes"]) == ["d", "e"]
-    assert all(w["metrics"]["accuracy"] > 0.85 for w in told["windows"])
-    assert told["windows"][-1]["metrics"]["held_out_accuracy"] > 0.75
-    assert all(w["answered"] == w["asked"] <= 20 for w in told["windows"])
+    summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
+    assert summary["known_classes"] == ["a", "b", "c"]
+    assert [w["joined"] for w in summary["windows"]] == [w["emerging"] for w in summary["windows"]]
+    assert sorted(summary["unknown_classes"]) == ["d", "e"]
+    assert all(w["metrics"]["accuracy"] > 0.85 for w in summary["windows"])
+    assert summary["windows"][-1]["metrics"]["held_out_accuracy"] > 0.75
+    assert all(w["answered"] == w["asked"] <= 20 for w in summary["windows"])
     with (tmp_path / "out" / "windows.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["joined"] for row in rows] == [w["joined"][0] for w in told["windows"]]
-    for row, window in zip(rows, told["windows"], strict=True):
+    assert [row["joined"] for row in rows] == [w["joined"][0] for w in summary["windows"]]
+    for row, window in zip(rows, summary["windows"], strict=True):
         for name in ("precision", "recall", "old_accuracy", "new_accuracy", "chaudhry_forgetting"):
             assert float(row[name]) == window["metrics"][name]
         assert int(row["labels_so_far"]) == window["labels_so_far"]
-    assert told["labels"] == sum(w["asked"] for w in told["windows"])
-    assert told["seconds_per_window"] == pytest.approx(
-        np.mean([w["seconds"] for w in told["windows"]]), abs=0.01
+    assert summary["labels"] == sum(w["asked"] for w in summary["windows"])
+    assert summary["seconds_per_window"] == pytest.approx(
+        np.mean([w["seconds"] for w in summary["windows"]]), abs=0.01
     )
     assert (tmp_path / "out" / "windows.md").read_text().count("\n| ") == 4
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["windows"] == told["windows"]
+    assert (
+        json.loads((tmp_path / "out" / "summary.json").read_text())["windows"] == summary["windows"]
+    )
 
 
 def test_old_and_new_classes_are_judged_apart_and_forgetting_by_chaudhry(items, tmp_path):
     course = Course(n_windows=2, known_classes=("a", "c", "b"))
-    told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
-    stages = told["stages"]
+    summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
+    stages = summary["stages"]
     assert [len(stage) for stage in stages] == [1, 2, 3]
-    last = told["windows"][-1]["metrics"]
+    last = summary["windows"][-1]["metrics"]
     assert last["old_accuracy"] == stages[-1][0]
     assert last["new_accuracy"] == pytest.approx(np.mean(stages[-1][1:]), abs=1e-4)
     lost = [max(row[j] for row in stages[:2] if len(row) > j) - stages[2][j] for j in (0, 1)]
     assert last["chaudhry_forgetting"] == pytest.approx(np.mean(lost), abs=1e-4)
-    assert told["metrics"]["chaudhry_forgetting"] == last["chaudhry_forgetting"]
+    assert summary["metrics"]["chaudhry_forgetting"] == last["chaudhry_forgetting"]
 
 
 def test_classes_too_small_to_hold_items_out_are_not_judged_by_such():
@@ -92,20 +94,20 @@ def test_two_figures_are_drawn_where_matplotlib_is_there(items, tmp_path):
 def test_without_matplotlib_there_is_a_note_in_place_of_figures(items, tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "find_spec", lambda name: None)
     course = Course(n_windows=1, size=60)
-    told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(0))
-    assert "figures need Matplotlib: run `pip install 's2osc[bench]'`" in told["warnings"]
+    summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(0))
+    assert "figures need Matplotlib: run `pip install 's2osc[bench]'`" in summary["warnings"]
     assert {Path(name).suffix for name in visible(tmp_path / "out")} == {".csv", ".md", ".json"}
-    assert [w["joined"] for w in told["windows"]] == [[]]
+    assert [w["joined"] for w in summary["windows"]] == [[]]
 
 
 def test_a_self_taught_stream_is_judged_by_what_its_classes_mostly_are(items, tmp_path):
     course = Course(n_windows=2, known_classes=("a", "b", "c"))
-    told = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20), self_taught=True)
-    assert told["windows"][0]["joined"] == ["new 1"]
+    summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20), self_taught=True)
+    assert summary["windows"][0]["joined"] == ["new 1"]
     # Nobody was asked, so no label was given.
-    assert told["labels"] == 0
-    assert [window["answered"] for window in told["windows"]] == [0, 0]
-    assert told["windows"][0]["metrics"]["held_out_accuracy"] > 0.9
+    assert summary["labels"] == 0
+    assert [window["answered"] for window in summary["windows"]] == [0, 0]
+    assert summary["windows"][0]["metrics"]["held_out_accuracy"] > 0.9
 
 
 def test_the_drift_of_a_self_taught_stream_is_told(items, tmp_path):
@@ -115,9 +117,9 @@ def test_the_drift_of_a_self_taught_stream_is_told(items, tmp_path):
     assert not (tmp_path / "asked" / "drift.svg").exists()
     # Two classes that emerge together, and are held to be one, are learnt under one name.
     course = replace(course, new_per_window=2)
-    told = simulate(items, tmp_path / "alone", RUN, course, QuerySettings(20), self_taught=True)
-    (window,) = told["windows"]
-    assert window["asked"] == told["budget"] == 0
+    summary = simulate(items, tmp_path / "alone", RUN, course, QuerySettings(20), self_taught=True)
+    (window,) = summary["windows"]
+    assert window["asked"] == summary["budget"] == 0
     assert 0.2 < window["metrics"]["learnt_wrong"] < 0.6
     assert 0 <= window["metrics"]["stated_accuracy"] <= 1
     assert (tmp_path / "alone" / "drift.svg").exists()
@@ -130,8 +132,8 @@ def test_a_data_set_is_run_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "load_dataset", lambda name, folder: make_dataset(40))
     small = {f"{role}.network.widths": "8,8,8" for role in ROLES[:2]}
     run, course = Request(changes=TINY | small), Course(n_windows=1)
-    told = simulate("tiny", tmp_path / "out", run, course, QuerySettings(5))
-    assert (told["dataset"], told["preset"]) == ("tiny", "fast")
+    summary = simulate("tiny", tmp_path / "out", run, course, QuerySettings(5))
+    assert (summary["dataset"], summary["preset"]) == ("tiny", "fast")
 
 
 def test_a_window_with_every_class_has_about_the_size_asked_for():
@@ -180,9 +182,9 @@ def test_the_command_prints_a_row_per_window_and_the_means(items, tmp_path, caps
     printed = capsys.readouterr().out
     assert sum(line.startswith("│") for line in printed.splitlines()) == 1
     assert "Means over the windows: accuracy " in printed
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert f"\n{told['labels']} labels in all, " in printed
-    forgotten = told["metrics"]["chaudhry_forgetting"]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert f"\n{summary['labels']} labels in all, " in printed
+    forgotten = summary["metrics"]["chaudhry_forgetting"]
     assert f"\nForgetting by Chaudhry, in the end: {forgotten:.3f}\n" in printed
-    assert f", new_accuracy {told['metrics']['new_accuracy']:.3f}" in printed
+    assert f", new_accuracy {summary['metrics']['new_accuracy']:.3f}" in printed
     assert f"In {tmp_path / 'out'}: windows.csv, windows.md, summary.json" in printed

@@ -134,14 +134,14 @@ def test_a_window_writes_what_classify_writes_and_the_questions(begun):
         *("predictions.csv", "predictions.parquet", "summary.json", "report.html", "model"),
         *("scores.parquet", "seeds.parquet", "report.safetensors", "queries.csv"),
     }
-    told = summary(begun / "results")
-    assert told["items"] == {"known": 120, "pool": 60, "skipped": 0}
-    assert told["metrics"]["accuracy"] > 0.9
-    assert told["shape"] == "60 vectors of 8 columns"
-    assert (told["title"], told["preset"]) == ("Window 1", "heads")
-    assert told["settings"]["memory.size"] == 2_000
+    found = summary(begun / "results")
+    assert found["items"] == {"known": 120, "pool": 60, "skipped": 0}
+    assert found["metrics"]["accuracy"] > 0.9
+    assert found["shape"] == "60 vectors of 8 columns"
+    assert (found["title"], found["preset"]) == ("Window 1", "heads")
+    assert found["settings"]["memory.size"] == 2_000
     labels = pq.read_table(begun / "results" / "predictions.parquet")["label"].to_pylist()
-    assert labels.count("unknown") == told["counts"]["unknown"]
+    assert labels.count("unknown") == found["counts"]["unknown"]
 
 
 def test_another_operating_point_leaves_the_questions_on_the_page(work):
@@ -184,10 +184,10 @@ def test_the_same_window_of_the_same_stream_gives_the_same_files(begun, work):
 
 
 def test_results_name_window_and_version_as_the_history_does(begun):
-    told = summary(begun / "results")["stream"]
+    place = summary(begun / "results")["stream"]
     (entry,) = read_state(begun / "state").history
-    assert (told["window"], told["version"], told["asked"]) == (1, 2, 10)
-    assert told["answer"] == entry.answer
+    assert (place["window"], place["version"], place["asked"]) == (1, 2, 10)
+    assert place["answer"] == entry.answer
     assert entry.version == read_status(begun / "state").version == 2
 
 
@@ -205,8 +205,8 @@ def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch
     window_files(work / "state", work / "one.npz", work / "next", TEN)
     entries = [(e.version, e.answer) for e in read_state(work / "state").history]
     assert (lost["version"], lost["answer"]) not in entries
-    kept = summary(work / "next")["stream"]
-    assert (kept["version"], kept["answer"]) in entries
+    place = summary(work / "next")["stream"]
+    assert (place["version"], place["answer"]) in entries
 
 
 def test_results_that_were_never_confirmed_give_way_to_the_same_command(work, monkeypatch):
@@ -426,30 +426,30 @@ def test_answers_hold_when_the_same_window_is_fed_again(work):
     label_group(work / "results" / "queries.csv", "corner")
     undo_last(work / "state")
     window_files(work / "state", work / "one.npz", work / "next", TEN)
-    told = answer_file(work / "state", work / "results" / "queries.csv")
-    assert told.new_classes == ("corner",)
+    answered = answer_file(work / "state", work / "results" / "queries.csv")
+    assert answered.new_classes == ("corner",)
 
 
 def test_a_window_is_read_as_a_table_of_floats_writes_it(work):
     rows = ["item,label,window", "group 0,corner,1.0", "nobody,,"]
     given = read_answers(text(work / "a.csv", *rows))
     assert (given.window, given.mark) == ("1", "")
-    told = answer_file(work / "state", text(work / "a.csv", *rows[:2]))
-    assert told.new_classes == ("corner",)
+    answered = answer_file(work / "state", text(work / "a.csv", *rows[:2]))
+    assert answered.new_classes == ("corner",)
 
 
 def test_a_group_is_one_answer_and_its_items_are_counted_apart(work):
-    told = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
+    answered = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
     (entry,) = read_status(work / "state").windows
-    assert (entry.asked, entry.answered, entry.labelled) == (10, 1, told.n_labels)
-    assert told.n_labels > 1
+    assert (entry.asked, entry.answered, entry.labelled) == (10, 1, answered.n_labels)
+    assert answered.n_labels > 1
 
 
 def test_a_class_named_in_the_answers_is_known_in_the_next_window(work):
-    told = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
+    answered = answer_file(work / "state", answers(work / "a.csv", group_0="corner"))
     n = summary(work / "results")["counts"]["unknown"]
-    assert (told.n_labels, told.n_ignored, told.new_classes) == (n, 0, ("corner",))
-    assert told.account.n_new_classes == 1
+    assert (answered.n_labels, answered.n_ignored, answered.new_classes) == (n, 0, ("corner",))
+    assert answered.account.n_new_classes == 1
     window_files(work / "state", work / "two.npz", work / "next", TEN)
     labels = pq.read_table(work / "next" / "predictions.parquet")["label"].to_pylist()
     assert np.mean([one == other for one, other in zip(labels, POOL, strict=True)]) > 0.9
@@ -465,9 +465,9 @@ def test_the_same_answers_again_change_nothing(work):
     path = answers(work / "a.csv", group_0="corner")
     answer_file(work / "state", path)
     before = snapshot(work)
-    told = answer_file(work / "state", path)
-    assert (told.n_labels, told.new_classes, told.account) == (0, (), None)
-    assert told.notes == ["there is no new answer: nothing was learnt"]
+    answered = answer_file(work / "state", path)
+    assert (answered.n_labels, answered.new_classes, answered.account) == (0, (), None)
+    assert answered.notes == ["there is no new answer: nothing was learnt"]
     assert snapshot(work) == before
 
 
@@ -500,9 +500,9 @@ def test_a_name_that_is_no_utf_8_is_escaped_and_the_stream_goes_on(work):
 
 
 def test_ignored_items_are_counted_apart(work):
-    told = answer_file(work / "state", answers(work / "a.csv", group_0="ignore"))
-    assert told.n_ignored == summary(work / "results")["counts"]["unknown"]
-    assert (told.n_labels, told.new_classes, told.account) == (0, (), None)
+    answered = answer_file(work / "state", answers(work / "a.csv", group_0="ignore"))
+    assert answered.n_ignored == summary(work / "results")["counts"]["unknown"]
+    assert (answered.n_labels, answered.new_classes, answered.account) == (0, (), None)
 
 
 FORMS = {
@@ -627,7 +627,7 @@ def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
 # How it stands
 
 
-def test_the_status_tells_classes_windows_questions_and_memory(begun):
+def test_the_status_has_classes_windows_questions_and_memory(begun):
     status = read_status(begun / "state")
     assert [record.window for record in status.windows] == [1]
     assert (status.last_change, status.can_undo) == ("window 1", True)
@@ -640,16 +640,16 @@ def test_the_status_tells_classes_windows_questions_and_memory(begun):
     assert json.loads(json.dumps(plain)) == plain
 
 
-def test_the_status_is_told_while_another_process_works(begun):
+def test_the_status_can_be_read_while_another_process_works(begun):
     with open_store(begun / "state") as store:
         assert read_status(begun / "state").version == 2
         assert store.read().n_windows == 1
 
 
-def test_labels_of_too_few_items_wait_and_are_told(work):
+def test_labels_of_too_few_items_wait_and_are_listed(work):
     item = queries(work / "results")[1]["item"]
-    told = answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},rare"))
-    assert (told.new_classes, told.account) == ((), None)
+    answered = answer_file(work / "state", text(work / "a.csv", "item,label", f"{item},rare"))
+    assert (answered.new_classes, answered.account) == ((), None)
     assert read_status(work / "state").waiting == {"rare": 1}
 
 

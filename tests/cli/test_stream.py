@@ -59,7 +59,7 @@ def answer(folder: Path, *rows: str) -> list[str]:
 
 
 @pytest.fixture
-def said(capsys):
+def printed_by(capsys):
     """Run a command that works; return what it prints."""
 
     def run(*words: object) -> str:
@@ -93,8 +93,8 @@ def refused(capsys, tmp_path):
 # What is printed
 
 
-def test_a_window_prints_what_was_found_and_the_command_to_answer(work, said):
-    printed = said(*window(work, "pool.npz", "my results"), "--budget=7")
+def test_a_window_prints_what_was_found_and_the_command_to_answer(work, printed_by):
+    printed = printed_by(*window(work, "pool.npz", "my results"), "--budget=7")
     assert "60 items in the pool" in printed
     assert "Against the truth the pool came with: accuracy " in printed
     out = work / "my results"
@@ -105,8 +105,10 @@ def test_a_window_prints_what_was_found_and_the_command_to_answer(work, said):
     assert printed.splitlines()[-1] == last
 
 
-def test_answers_print_what_was_learnt_what_joined_and_whether_the_constraint_held(work, said):
-    printed = said(*answer(work, "group 0,corner")).splitlines()
+def test_answers_print_what_was_learnt_what_joined_and_whether_the_constraint_held(
+    work, printed_by
+):
+    printed = printed_by(*answer(work, "group 0,corner")).splitlines()
     n = json.loads((work / "results" / "summary.json").read_text())["counts"]["unknown"]
     assert printed[:2] == [f"{n} labels taken", "New classes: corner"]
     account = read_state(work / "state").history[-1].updates[0].account
@@ -123,23 +125,23 @@ def test_answers_print_what_was_learnt_what_joined_and_whether_the_constraint_he
     assert f"  s2osc stream window --state {work}/state --pool POOL --out RESULTS" in printed
 
 
-def test_a_file_without_labels_is_said_to_change_nothing(work, said):
+def test_a_file_without_labels_changes_nothing(work, printed_by):
     before = snapshot(work / "state")
     path = work / "results" / "queries.csv"
-    printed = said("stream", "answer", f"--state={work / 'state'}", f"--labels={path}")
+    printed = printed_by("stream", "answer", f"--state={work / 'state'}", f"--labels={path}")
     assert printed == f"{path} holds no labels: nothing was changed\n"
     assert snapshot(work / "state") == before
 
 
-def test_answering_twice_is_said_to_bring_nothing_new(work, said):
-    said(*answer(work, "group 0,corner"))
-    printed = said(*answer(work, "group 0,corner"))
+def test_answering_twice_brings_nothing_new(work, printed_by):
+    printed_by(*answer(work, "group 0,corner"))
+    printed = printed_by(*answer(work, "group 0,corner"))
     assert printed.startswith("Note: there is no new answer: nothing was learnt\n")
 
 
-def test_the_status_is_a_table_or_json(work, said):
+def test_the_status_is_a_table_or_json(work, printed_by):
     words = ("stream", "status", f"--state={work / 'state'}")
-    printed = said(*words)
+    printed = printed_by(*words)
     rows = [line.split("│")[1:-1] for line in printed.splitlines() if line.startswith("│")]
     cells = [[cell.strip() for cell in row] for row in rows]
     assert [row[:3] for row in cells[:2]] == [
@@ -149,14 +151,16 @@ def test_the_status_is_a_table_or_json(work, said):
     assert "Memory: 120 of 2,000 items (" in printed
     assert "Open questions: 10 of 10 of the last window" in printed
     assert "Last change, version 2: window 1 (can be undone)" in printed
-    told = json.loads(said(*words, "--json"))
-    assert list(told["classes"]) == ["left", "top"]
-    assert told["questions"]["open"] == 10
+    status = json.loads(printed_by(*words, "--json"))
+    assert list(status["classes"]) == ["left", "top"]
+    assert status["questions"]["open"] == 10
 
 
-def test_the_status_counts_answers_and_tells_whether_the_loss_rose_on_memory_and_seeds(work, said):
-    said(*answer(work, "group 0,corner"))
-    rows = said("stream", "status", f"--state={work / 'state'}").splitlines()
+def test_the_status_counts_answers_and_tells_whether_the_loss_rose_on_memory_and_seeds(
+    work, printed_by
+):
+    printed_by(*answer(work, "group 0,corner"))
+    rows = printed_by("stream", "status", f"--state={work / 'state'}").splitlines()
     ours = [row.split("│")[1:-1] for row in rows if row.startswith("│") and "corner" in row]
     cells = [cell.strip() for cell in ours[1]]
     (entry,) = read_state(work / "state").history
@@ -166,69 +170,69 @@ def test_the_status_counts_answers_and_tells_whether_the_loss_rose_on_memory_and
     assert cells[-1] == "/".join(held)
 
 
-def test_a_self_taught_window_never_asks(work, said):
-    printed = said(*window(work, "pool.npz", "next"), "--self-taught", "--budget=20")
+def test_a_self_taught_window_never_asks(work, printed_by):
+    printed = printed_by(*window(work, "pool.npz", "next"), "--self-taught", "--budget=20")
     assert "to label" not in printed
     assert "New classes: new 1" in printed
-    assert "No questions are open." in said("stream", "status", f"--state={work / 'state'}")
+    assert "No questions are open." in printed_by("stream", "status", f"--state={work / 'state'}")
     known = npz(work / "known only.npz", x=easy_vectors(known_labels(30), seed=5))
-    printed = said(*window(work, known.name, "then"), "--self-taught")
+    printed = printed_by(*window(work, known.name, "then"), "--self-taught")
     assert "Nothing is asked about this window." in printed
     assert "no answer and are closed" not in printed
 
 
-def test_undo_says_what_was_undone_and_that_there_is_nothing_more(work, said, refused):
+def test_undo_says_what_was_undone_and_that_there_is_nothing_more(work, printed_by, refused):
     words = ("stream", "undo", f"--state={work / 'state'}")
-    assert said(*words) == "Undone: window 1\n"
+    assert printed_by(*words) == "Undone: window 1\n"
     assert "there is nothing more to undo" in refused(*words)
-    assert "No questions are open." in said("stream", "status", f"--state={work / 'state'}")
+    assert "No questions are open." in printed_by("stream", "status", f"--state={work / 'state'}")
 
 
-def test_the_questions_of_the_open_window_are_written_again(work, said, refused):
+def test_the_questions_of_the_open_window_are_written_again(work, printed_by, refused):
     out = work / "again.csv"
     words = ("stream", "queries", f"--state={work / 'state'}", f"--out={out}")
-    assert said(*words).splitlines() == [
+    assert printed_by(*words).splitlines() == [
         "10 questions are open: write classes into the column `label`, then run",
         f"  s2osc stream answer --state {work}/state --labels {out}",
     ]
     assert out.read_bytes() == (work / "results" / "queries.csv").read_bytes()
     assert "is there already; give another name, or --force" in refused(*words)
-    said(*words, "--force")
+    printed_by(*words, "--force")
     assert "is a folder" in refused(*words[:-1], f"--out={work}")
-    said("stream", "undo", f"--state={work / 'state'}")
+    printed_by("stream", "undo", f"--state={work / 'state'}")
     assert "no questions are open" in refused(*words[:-1], f"--out={work / 'more.csv'}")
 
 
-def test_a_class_is_renamed(work, said):
-    printed = said("stream", "rename", f"--state={work / 'state'}", "left", "[red]left[/red]")
+def test_a_class_is_renamed(work, printed_by):
+    printed = printed_by("stream", "rename", f"--state={work / 'state'}", "left", "[red]left[/red]")
     assert printed == "The class 'left' is now called '[red]left[/red]'\n"
-    assert "[red]left[/red]" in said("stream", "status", f"--state={work / 'state'}")
+    assert "[red]left[/red]" in printed_by("stream", "status", f"--state={work / 'state'}")
 
 
-def test_a_window_without_unknown_items_works_and_says_so(work, said):
+def test_a_window_without_unknown_items_works_and_says_so(work, printed_by):
     labels = known_labels(30)
     npz(work / "known only.npz", x=easy_vectors(labels, seed=5))
-    printed = said(*window(work, "known only.npz", "next"))
+    printed = printed_by(*window(work, "known only.npz", "next"))
     assert "nothing in this pool is unknown" in printed
     assert "No item of this window is called unknown." in printed
     assert "Note: 10 of the 10 questions of window 1 had no answer and are closed" in printed
 
 
-def test_a_window_of_unknown_items_alone_works(work, said):
+def test_a_window_of_unknown_items_alone_works(work, printed_by):
     npz(work / "new.npz", x=easy_vectors(["corner"] * 30, seed=5))
-    said(*window(work, "new.npz", "next"))
+    printed_by(*window(work, "new.npz", "next"))
     counts = json.loads((work / "next" / "summary.json").read_text())["counts"]
     assert counts["unknown"] >= 28
 
 
-def test_a_window_of_two_items_works(work, said):
+def test_a_window_of_two_items_works(work, printed_by):
     npz(work / "two.npz", x=easy_vectors(["left", "top"], seed=5))
-    said(*window(work, "two.npz", "next"))
+    printed_by(*window(work, "two.npz", "next"))
     assert json.loads((work / "next" / "summary.json").read_text())["items"]["pool"] == 2
 
 
-def test_without_a_budget_nothing_is_asked_and_nothing_can_be_answered(work, said, refused):
-    printed = said(*window(work, "pool.npz", "next"), "--budget=0")
+def test_without_a_budget_nothing_is_asked_and_nothing_can_be_answered(work, printed_by, refused):
+    printed = printed_by(*window(work, "pool.npz", "next"), "--budget=0")
     assert printed.splitlines()[-1] == "Nothing is asked about this window."
     assert "no questions are open" in refused(*answer_again(work))
 
@@ -257,17 +261,17 @@ def test_answers_that_cannot_be_learnt(work, refused, rows, message):
     assert message in refused(*words)
 
 
-def test_another_answer_to_the_same_question(work, said, refused):
+def test_another_answer_to_the_same_question(work, printed_by, refused):
     item = read_state(work / "state").questions.names[0]
-    said(*answer(work, f"{item},left"))
+    printed_by(*answer(work, f"{item},left"))
     words = answer(work, f"{item},top")
     assert f"item '{item}' was labelled 'left' before and 'top' now; leave it" in refused(*words)
 
 
-def test_answers_to_a_window_that_a_new_one_has_closed(work, said, refused):
+def test_answers_to_a_window_that_a_new_one_has_closed(work, printed_by, refused):
     path = work / "results" / "queries.csv"
     path.write_text(path.read_text().replace("group 0,,", "group 0,corner,"))
-    said(*window(work, "pool.npz", "next"))
+    printed_by(*window(work, "pool.npz", "next"))
     line = refused("stream", "answer", f"--state={work / 'state'}", f"--labels={path}")
     assert "answers window 1, but the last one is window 2, which closed it" in line
 

@@ -44,14 +44,14 @@ from s2osc.types import Answer
 from s2osc.version import versions
 
 HELD_OUT = 200
-"""Items of each class, a tenth of it at most, that tell how well f knows it."""
+"""Items of each class, a tenth of it at most, by which the accuracy of f is measured."""
 FORGETTING = "chaudhry_forgetting"
 FIGURES = (
     *("accuracy", "precision", "recall", "f1", "f_out"),
     *("known_accuracy", "stated_accuracy", "group_accuracy"),
     *("held_out_accuracy", "old_accuracy", "new_accuracy", FORGETTING, "learnt_wrong"),
 )
-"""Of a window. ``stated_accuracy`` is what the audit says about ``known_accuracy``, from seeds. Of
+"""Of a window. ``stated_accuracy`` is the audit's estimate of ``known_accuracy``, from seeds. Of
 items held out, ``old_accuracy`` is about classes of the beginning and ``new_accuracy`` about those
 that came since."""
 FILES = (*RESULTS, "windows.csv", "windows.md")
@@ -304,7 +304,7 @@ def run_stream(
 def name_held_out(
     stream: Stream, names: Sequence[str], state: StreamState, true_name: Mapping[str, str]
 ) -> np.ndarray:
-    """What f calls the items nobody has seen, by the numbers the stream has for classes."""
+    """The classes that f gives to items held out, in the numbers of the stream."""
     if not len(stream.test.truth):
         return np.empty(0, int)
     number = np.array([names.index(true_name[name]) for name in state.class_names])
@@ -312,7 +312,7 @@ def name_held_out(
 
 
 def judge_held_out(stream: Stream, number: int, named: np.ndarray) -> dict[str, float]:
-    """How well f names items nobody has seen, of all classes that have emerged so far."""
+    """The accuracy of f on items held out, of all classes that have emerged so far."""
     emerged = stream.emerges[stream.test.truth] <= number
     if not emerged.any():
         return {}

@@ -198,7 +198,7 @@ def window_files(
 ) -> Window:
     """Answer for the next window: a folder of results, and questions to answer.
 
-    Results come first and the stream follows. Both lie on the disk before either is seen; then the
+    Results come first and the stream follows. Both lie on the disk first; then the
     results move into their place, and last ``stream.json`` is replaced. If anything fails, neither
     happens; a process killed between the two leaves results the stream knows nothing of, so the
     same window can be fed again. The other order could lose the questions of a confirmed window.
@@ -222,7 +222,9 @@ def window_files(
             opened = open_window(
                 before, inputs, items.names, asking, learner=learner, device=device
             )
-            learnt = teach_itself(opened.state, device=device) if self_taught else None
+            learnt = None
+            if self_taught:
+                _, learnt = ask_oracle(opened.state, GroupOracle(), device=device)
         solution = opened.recognition.solution
         asked = note_answer(
             learnt.state if learnt else opened.state,
@@ -285,12 +287,6 @@ def extract_features(
         return items.inputs
     with clock("features"):
         return extractor.features(items.inputs)
-
-
-def teach_itself(state: StreamState, *, device: str) -> UpdatedStream:
-    """The stream after every group of the window became a class."""
-    _, learnt = ask_oracle(state, GroupOracle(), device=device)
-    return learnt
 
 
 def note_answer(state: StreamState, *, version: int, answer: str) -> StreamState:

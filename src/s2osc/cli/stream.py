@@ -411,7 +411,7 @@ def _print_answered(answered: "Answered", say: Callable[..., None]) -> None:
 
 
 def _apart(one: float, other: float) -> tuple[str, str]:
-    """Two figures in as few digits, from three on, as tell one from the other.
+    """Two figures in as few digits, from three on, as show their difference.
 
     >>> _apart(0.000012, 0.0000345), _apart(0.12345, 0.12346), _apart(0.5, 0.5)
     (('1.2e-05', '3.45e-05'), ('0.12345', '0.12346'), ('0.5', '0.5'))
