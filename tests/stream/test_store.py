@@ -18,45 +18,22 @@ from safetensors.torch import load_file
 from files import snapshot
 from fuzz.tracer import images_of
 from s2osc.errors import DataError, ModelError, OutputError
-from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.description import BackboneEntry
 from s2osc.pipeline.presets import PRESETS
 from s2osc.settings import flatten
 from s2osc.stream import store as storing
-from s2osc.stream.history import Rate, SeedAccuracy, UpdateRecord, WindowAudit, WindowRecord
+from s2osc.stream.history import WindowRecord
 from s2osc.stream.learner import Incremental
 from s2osc.stream.state import Questions, StreamFacts, StreamState, Waiting
 from s2osc.stream.store import holds_stream, open_store, read_pointer, read_state
-from s2osc.stream.update import Account, Losses
 from s2osc.stream.windows import begin_stream
 from s2osc.types import Labelled
 from samples import SEEDED, make_blobs, make_images, shrink
 
 BACKBONE = BackboneEntry("net", "0f", side=96, n_views=2, flip=True, height=8, width=8, channels=3)
 FACTS = StreamFacts(preset="heads", shape="some images", backbone=BACKBONE)
-INTERVAL = Estimate(0.5, 0.25, 0.75)
 RECORD = WindowRecord(
-    window=1,
-    items=9,
-    unknown=4,
-    groups=2,
-    k=3,
-    asked=2,
-    answered=1,
-    labelled=2,
-    ignored=1,
-    new_classes=("dög",),
-    updates=(UpdateRecord(Account(2, 1, Losses(0.5, 0.25), None), 0.25),),
-    seconds=1.5,
-    audit=WindowAudit(
-        nothing_unknown=False,
-        unknown_share=INTERVAL,
-        false_alarm=Rate(INTERVAL, {"a": INTERVAL, "b\nc": None}),
-        known_accuracy=Rate(None, {}),
-    ),
-    version=2,
-    answer="0f",
-    classes={"a": SeedAccuracy(3, INTERVAL), "dög": SeedAccuracy(0, None)},
+    window=1, items=9, unknown=4, groups=2, k=3, asked=2, seconds=1.5, new_classes=("dög",)
 )
 ENTRY = RECORD.to_json()
 

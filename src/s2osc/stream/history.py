@@ -110,12 +110,12 @@ class WindowRecord:
     groups: int
     k: int | None  # size of D_out; None where the method has none
     asked: int
-    answered: int  # answers a person wrote: of items, and of whole groups
-    labelled: int  # items that have a label by them, ignored ones among them
-    ignored: int
-    new_classes: tuple[str, ...]
-    updates: tuple[UpdateRecord, ...]
     seconds: float  # of the answer
+    answered: int = 0  # answers a person wrote: of items, and of whole groups
+    labelled: int = 0  # items that have a label by them, ignored ones among them
+    ignored: int = 0
+    new_classes: tuple[str, ...] = ()
+    updates: tuple[UpdateRecord, ...] = ()
     audit: WindowAudit | None = None
     version: int | None = None  # of the state on disk that holds the window
     answer: str | None = None  # a digest of the answer on disk

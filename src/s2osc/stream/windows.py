@@ -327,11 +327,6 @@ def record_window(
         groups=int(groups_in(recognition).max(initial=-1)) + 1,
         k=solution.k if solution else None,
         asked=len(queries.rows),
-        answered=0,
-        labelled=0,
-        ignored=0,
-        new_classes=(),
-        updates=(),
         seconds=round(seconds, 2),
         audit=WindowAudit.of(audit) if audit else None,
     )
