@@ -261,20 +261,20 @@ def test_easy_items_are_recognised_and_easy_unknown_ones_found(expected, kind):
     ],
 )
 def test_the_summary_tells_counts_settings_versions_and_seconds(expected, kind, shape):
-    told = summary(expected[kind])
-    assert told["items"] == {"known": len(KNOWN), "pool": len(POOL), "skipped": 0}
+    found = summary(expected[kind])
+    assert found["items"] == {"known": len(KNOWN), "pool": len(POOL), "skipped": 0}
     labels = answers(expected[kind])["label"].to_pylist()
-    assert told["counts"]["known"] == {name: labels.count(name) for name in KNOWN_CLASSES}
-    assert told["counts"]["unknown"] == labels.count("unknown")
-    assert sum(told["counts"]["groups"].values()) == labels.count("unknown")
-    assert told["settings"]["student.training.min_steps"] == 20
-    assert told["shape"] == shape
-    assert told["versions"].keys() == {"s2osc", "python", "numpy", "scikit-learn", "torch"}
+    assert found["counts"]["known"] == {name: labels.count(name) for name in KNOWN_CLASSES}
+    assert found["counts"]["unknown"] == labels.count("unknown")
+    assert sum(found["counts"]["groups"].values()) == labels.count("unknown")
+    assert found["settings"]["student.training.min_steps"] == 20
+    assert found["shape"] == shape
+    assert found["versions"].keys() == {"s2osc", "python", "numpy", "scikit-learn", "torch"}
     steps = ("read", "teacher", "filter", "student", "answer", "groups", "report")
-    assert tuple(told["seconds"]) == steps
-    assert all(seconds >= 0 for seconds in told["seconds"].values())
-    assert (told["warnings"], told["seed"], told["device"]) == ([], 0, "cpu")
-    assert (told["title"], told["backbone"]) == ("Open set classification", None)
+    assert tuple(found["seconds"]) == steps
+    assert all(seconds >= 0 for seconds in found["seconds"].values())
+    assert (found["warnings"], found["seed"], found["device"]) == ([], 0, "cpu")
+    assert (found["title"], found["backbone"]) == ("Open set classification", None)
 
 
 def test_images_and_vectors_start_from_a_preset_of_their_own(expected):
@@ -302,12 +302,12 @@ def test_a_pool_of_known_items_alone_is_said_to_hold_nothing_unknown(tmp_path):
     known = VECTOR_FORMS["known"]["npz"](tmp_path)
     pool = npz(tmp_path / "pool.npz", x=easy_vectors(labels, seed=3), y=labels)
     result = classify_files(known, pool, tmp_path / "out", quick_request())
-    told = result.summary()
-    assert told["audit"]["nothing_unknown"]
-    assert told["audit"]["sentence"].startswith(
+    found = result.summary()
+    assert found["audit"]["nothing_unknown"]
+    assert found["audit"]["sentence"].startswith(
         "As far as 40 labelled test items can tell, nothing in this pool is unknown"
     )
-    assert told["counts"]["unknown"] == told["k"] == 0
+    assert found["counts"]["unknown"] == found["k"] == 0
     answer, _ = predict_files(tmp_path / "out" / "model", pool, tmp_path / "again.csv")
     assert not answer.is_unknown.any()
 
@@ -362,10 +362,10 @@ def test_images_that_cannot_be_read_are_named_skipped_and_counted(tmp_path):
 def test_a_k_above_a_class_or_the_pool_is_reduced_with_a_note(tmp_path, k):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
     classify_files(known, pool, tmp_path / "out", quick_request(**{"filtering.k": k}))
-    told = summary(tmp_path / "out")
-    (note,) = told["warnings"]
+    found = summary(tmp_path / "out")
+    (note,) = found["warnings"]
     assert note.startswith(f"K = {k} is too large for a pool of 60 items and classes of up to 40")
-    assert told["k"] == 15
+    assert found["k"] == 15
 
 
 def test_what_was_left_out_while_reading_is_noted(tmp_path):
@@ -476,5 +476,5 @@ def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkey
     names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
     assert len(set(names)) == len(names) == 2200
     share = 1000 / 2200
-    told = result.summary()["metrics"]["f_out_all_unknown"]
-    assert told == pytest.approx(2 * share / (1 + share), abs=1e-5)
+    found = result.summary()["metrics"]["f_out_all_unknown"]
+    assert found == pytest.approx(2 * share / (1 + share), abs=1e-5)

@@ -38,7 +38,7 @@ def summary_in(out: Path) -> dict:
 
 
 def make_harder(out: Path) -> None:
-    """Scores by which unknown items can be told from known ones only so far."""
+    """Scores by which unknown items can be found from known ones only so far."""
     table = pq.read_table(out / "scores.parquet")
     is_new = np.array(pool_labels(20)) == NEW_CLASS
     score = np.random.default_rng(0).normal(size=len(is_new)) + 2.5 * is_new
@@ -108,8 +108,8 @@ def test_what_was_not_decided_is_kept(out):
     after = redecide(out, {"false_alarm": 0.3, "aim": "recall"}).summary()
     decided = {"audit", "counts", "metrics", "settings", "warnings", "warning_codes"}
     assert {name for name in before if before[name] != after[name]} <= decided
-    told, were = after["settings"], before["settings"]
-    assert {name for name in told if told[name] != were[name]} == {
+    found, were = after["settings"], before["settings"]
+    assert {name for name in found if found[name] != were[name]} == {
         "decision.false_alarm",
         "decision.aim",
     }
@@ -246,20 +246,20 @@ def test_foreign_files_are_left_alone(out):
     "change",
     [
         *(
-            lambda told, name=name: told.pop(name)
+            lambda found, name=name: found.pop(name)
             for name in ("warnings", "title", "items", "seed")
         ),
-        lambda told: told.update(warnings=[1]),
-        lambda told: told.update(items={}),
-        lambda told: told.update(seconds=float("nan")),
-        lambda told: told["audit"].pop("test"),
-        lambda told: told["settings"].update({"decision.false_alarm": "many"}),
+        lambda found: found.update(warnings=[1]),
+        lambda found: found.update(items={}),
+        lambda found: found.update(seconds=float("nan")),
+        lambda found: found["audit"].pop("test"),
+        lambda found: found["settings"].update({"decision.false_alarm": "many"}),
     ],
 )
 def test_a_summary_that_was_edited_is_refused_before_anything_is_rewritten(out, change):
-    told = summary_in(out)
-    change(told)
-    (out / "summary.json").write_text(json.dumps(told))
+    found = summary_in(out)
+    change(found)
+    (out / "summary.json").write_text(json.dumps(found))
     before = visible(out)
     with pytest.raises(S2OSCError) as refused:
         redecide(out, {"aim": "recall"})

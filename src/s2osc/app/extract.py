@@ -1,7 +1,7 @@
 """Photos through a pretrained network: which one, at what size, and the features it gives.
 
 Small networks that start from scratch learn digits and icons, but too little from a few hundred
-photos; heads on the features of a network that has seen a million do.
+photos; heads on the features of a network that was trained on a million do.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class FeatureExtractor:
-    """How the images of a run become vectors: brought to a shape, then seen by a backbone."""
+    """How the images of a run become vectors: brought to a shape, then through a backbone."""
 
     backbone: Backbone
     shape: InputShape
@@ -36,7 +36,7 @@ class FeatureExtractor:
     n_views: int = N_VIEWS
 
     def features(self, images: np.ndarray) -> np.ndarray:
-        """(n, 1 + n_views, D) float32, kept on disk for the next run."""
+        """(n, 1 + n_views, D) float32, cached on disk for the next run."""
         return compute_features(images, self.backbone, n_views=self.n_views, flip=self.flip)
 
     def describe(self) -> BackboneEntry:
@@ -83,7 +83,7 @@ def is_installed() -> bool:
 
 
 def largest_side(backbone: Backbone) -> int:
-    """Pixels beyond which a backbone sees no more of an image."""
+    """The longest side, in pixels, that images for a backbone are brought to."""
     return LARGE_SIDE if backbone.name == EFFICIENTNET else backbone.side
 
 

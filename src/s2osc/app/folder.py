@@ -158,12 +158,12 @@ def results_folder(
 ) -> Iterator["ResultsFolder"]:
     """Hold a folder for results, from the first check to the last rename.
 
-    Results that are there are refused, unless ``force`` or ``replaces``, which sees their folder,
+    Results that are there are refused, unless ``force`` or ``replaces``, which gets their folder,
     replaces them, or ``update`` makes another version of them. Where nothing is published, no
     folder is left that was not there before.
     """
     if update and not (out / STORE).is_dir():
-        _check_summary(out, out)
+        check_summary(out, out)
     check_folder(out)
     busy = f"another process writes to {out}; wait until it is done, or give another folder"
     with made_folders(out / STORE), lock(out / STORE / LOCK, busy):
@@ -173,7 +173,7 @@ def results_folder(
                 folder.recover()
                 folder.tidy()
                 if update:
-                    _check_summary(folder.version, out)
+                    check_summary(folder.version, out)
                 else:
                     folder.force = folder.force or replaces(folder.version)
                     folder.refuse_results()
@@ -182,7 +182,8 @@ def results_folder(
             folder.leave()
 
 
-def _check_summary(version: Path, out: Path) -> None:
+def check_summary(version: Path, out: Path) -> None:
+    """Refuse a folder without results."""
     if not (version / SUMMARY).is_file():
         raise DataError(
             f"{out} holds no results: {SUMMARY} is not there; "
@@ -438,7 +439,7 @@ class ResultsFolder:
 
 
 def _target(name: str) -> Path:
-    """Where the link of a name leads, seen from the link."""
+    """Where the link of a name leads, relative to the link."""
     return Path(*[".."] * (len(PurePosixPath(name).parts) - 1), STORE, CURRENT, name)
 
 

@@ -27,7 +27,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from safetensors.numpy import load, save
 
-from s2osc.app.folder import MODEL, SCORES, SEEDS, SKIPPED, SUMMARY, UNFINISHED
+from s2osc.app.folder import MODEL, SCORES, SEEDS, SKIPPED, SUMMARY, UNFINISHED, check_summary
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError, S2OSCWarning
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
@@ -171,8 +171,8 @@ class Result:
 
         ``changes`` are settings of the decision; those that are not named stay as they were.
         """
-        summary = read_summary(folder)
-        unfinished = folder / UNFINISHED
+        check_summary(folder, folder)
+        summary, unfinished = read_json(folder / SUMMARY, COPY_AGAIN), folder / UNFINISHED
         with guarded(folder / SUMMARY, COPY_AGAIN):
             facts = read_facts(summary)
             audit, classes = facts["audit"], facts["classes"]
@@ -375,17 +375,6 @@ def write_unfinished(folder: Path, result: Result) -> None:
 
 
 # --- reading ---------------------------------------------------------------------------------
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    """The summary of the run that left its results in ``folder``."""
-    path = folder / SUMMARY
-    if not path.is_file():
-        raise DataError(
-            f"{folder} holds no results: {SUMMARY} is not there; "
-            "give the folder that `s2osc classify --out` wrote"
-        )
-    return read_json(path, COPY_AGAIN)
 
 
 def read_facts(summary: Mapping[str, Any]) -> dict[str, Any]:
