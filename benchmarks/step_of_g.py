@@ -39,7 +39,7 @@ from s2osc.pipeline.student import (
     StudentBatch,
     StudentSettings,
     start_network,
-    steps,
+    student_batches,
     student_loss,
 )
 from s2osc.pipeline.teacher import Teacher
@@ -126,7 +126,7 @@ def our_steps(setting: Setting, network: Network, seed: int = 0) -> Callable[[in
     """A function that takes the next n steps as ``train_student`` does."""
     generator = torch.Generator().manual_seed(seed)
     views = Views(network, setting.student.augmentation, setting.augmentation, generator)
-    batches = steps(setting.lesson, setting.student, seed=seed, device="cpu")
+    batches = student_batches(setting.lesson, setting.student, seed=seed, device="cpu")
 
     def loss_of(step: StudentBatch) -> Tensor:
         views.learn(step.labelled, step.labels)
@@ -244,7 +244,7 @@ def plainly_laid_out(network: Network) -> Network:
 
 def both_losses(setting: Setting, network: Network, seed: int) -> tuple[float, float]:
     """The loss of ours and of the reference, on one batch with the same weights and draws."""
-    step = next(steps(setting.lesson, setting.student, seed=seed, device="cpu"))
+    step = next(student_batches(setting.lesson, setting.student, seed=seed, device="cpu"))
     batch = next(reference_batches(setting, seed))
     setting = with_half_believed(setting, network, step.unlabelled)
     generators = [torch.Generator().manual_seed(seed) for _ in range(2)]

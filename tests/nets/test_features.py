@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets import features as features_module
 from s2osc.nets.backbones import Backbone, resize
-from s2osc.nets.features import compute_features, default_folder, draw, weak_photo_view
+from s2osc.nets.features import compute_features, default_folder, view_draws, weak_photo_view
 
 SIDE, N_FEATURES = 8, 12
 NO_CHANGE = (1.0, 1.0, 0.0, 0.0, 0.5, 0.5, 0.5)  # not mirrored, all of the picture, same colours
@@ -201,7 +201,7 @@ def test_every_view_is_a_picture(draws, n_channels):
 
 def test_draws_fill_the_range_evenly_and_differ_between_images_and_views():
     keys = make_photos(2_000, (16,))
-    first, second = draw(keys, 1), draw(keys, 2)
+    first, second = view_draws(keys, 1), view_draws(keys, 2)
     assert 0 <= first.min() <= first.max() <= 1
     np.testing.assert_allclose(first.mean(axis=0), 0.5, atol=0.03)
     assert np.abs(np.corrcoef(first.T, second.T)[:7, 7:]).max() < 0.1

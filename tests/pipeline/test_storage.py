@@ -17,7 +17,7 @@ from s2osc.nets.networks import Network
 from s2osc.pipeline.description import BackboneEntry, replace_threshold
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
-from s2osc.pipeline.grouping.space import GroupingSpace, describe
+from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.storage import load_model, save_model
@@ -60,7 +60,7 @@ def untrained(inputs, n_groups=2, threshold=0.25):
     def draw(*shape):
         return random.normal(size=shape).astype(np.float32)
 
-    n_inputs = describe(inputs).shape[1]
+    n_inputs = input_features(inputs).shape[1]
     return OpenSetModel(
         Teacher(f, draw(3, 16)),
         Student(g, "one", vote=True, vote_weight=0.5),

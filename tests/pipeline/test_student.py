@@ -21,7 +21,7 @@ from s2osc.pipeline.student import (
     predict_pseudo_labels,
     prepare_lesson,
     start_network,
-    steps,
+    student_batches,
     student_loss,
     train_student,
     weigh_vote,
@@ -446,7 +446,9 @@ def numbered_lesson(n_labelled=10, n_pool=30):
 
 
 def take(settings, n, lesson=None):
-    return list(islice(steps(lesson or numbered_lesson(), settings, seed=0, device="cpu"), n))
+    return list(
+        islice(student_batches(lesson or numbered_lesson(), settings, seed=0, device="cpu"), n)
+    )
 
 
 def with_batches(n_labelled, n_unlabelled, unknown="one"):
@@ -642,6 +644,6 @@ def test_labels_of_any_whole_kind_can_be_taught(teacher):
     known = Labelled(split.known.inputs, split.known.labels.astype(np.uint8))
     taught = teacher.outputs(split.pool).logits
     lesson = prepare_lesson(teacher, known, split.pool, taught, parts, 5, SETTINGS, seed=0)
-    step = next(steps(lesson, SETTINGS, seed=0, device="cpu"))
+    step = next(student_batches(lesson, SETTINGS, seed=0, device="cpu"))
     loss = student_loss(start_network(teacher, lesson, SETTINGS), step, SETTINGS, ShiftingViews())
     assert loss.isfinite()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2osc.report.charts import AxisScale, CutLine, band, line, steps
+from s2osc.report.charts import AxisScale, CutLine, band, line, step_outline
 
 finite = st.floats(-1e6, 1e6)
 
@@ -42,7 +42,7 @@ def test_a_band_goes_along_its_top_and_back_along_its_bottom():
 
 
 def test_bars_stand_side_by_side_on_the_floor():
-    assert steps([0, 100, 50, 0]) == (
+    assert step_outline([0, 100, 50, 0]) == (
         "M0 100L0 100L25 100L25 0L50 0L50 50L75 50L75 100L100 100L100 100"
     )
 

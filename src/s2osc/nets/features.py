@@ -141,16 +141,17 @@ def _embed_views(
     pixels = as_tensor(batch, backbone.device).float()
     slots = [backbone.embed(resize(pixels, backbone.side))]
     for number in range(1, 1 + n_views):
-        draws = torch.from_numpy(draw(keys, number)).to(backbone.device)
+        draws = torch.from_numpy(view_draws(keys, number)).to(backbone.device)
         slots.append(backbone.embed(weak_photo_view(pixels, draws, backbone.side, flip=flip)))
     return np.stack(slots, axis=1)
 
 
-def draw(keys: np.ndarray, number: int) -> np.ndarray:
+def view_draws(keys: np.ndarray, number: int) -> np.ndarray:
     """Random numbers from 0 to 1, ``(n, N_DRAWS)``, that belong to each image's view ``number``.
 
     >>> keys = np.zeros((1, 16), np.uint8)
-    >>> bool((draw(keys, 1) == draw(keys, 1)).all()), bool((draw(keys, 1) == draw(keys, 2)).any())
+    >>> first, again, second = (view_draws(keys, number) for number in (1, 1, 2))
+    >>> bool((first == again).all()), bool((first == second).any())
     (True, False)
     """
     view = number.to_bytes(4, "little")

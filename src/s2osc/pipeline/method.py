@@ -293,7 +293,7 @@ class S2OSCMethod:
                 softmax(teacher_outputs.logits, axis=1),
                 pooled,
                 weights=ranking.class_weights[pooled.seed_labels],
-                p_value=p_value_of(ranking, pooled, teacher_outputs.logits.argmax(1)),
+                p_value=unknown_p_value(ranking, pooled, teacher_outputs.logits.argmax(1)),
             )
         return Filtered(teacher_outputs, unit, w, ranking, evidence)
 
@@ -516,7 +516,7 @@ def join_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
     return Pool(np.concatenate([pool, seeds.inputs]), len(pool), seeds.labels)
 
 
-def p_value_of(ranking: Ranking, pooled: Pool, nearest: np.ndarray) -> float:
+def unknown_p_value(ranking: Ranking, pooled: Pool, nearest: np.ndarray) -> float:
     """The p-value of "nothing is unknown"; ``nearest`` is the known class f gives each item."""
     scores = {"pool": pooled.of_pool(ranking.score), "seeds": pooled.of_seeds(ranking.score)}
     if np.ptp(ranking.class_weights) == 0:

@@ -29,7 +29,7 @@ from s2osc.pipeline.description import (
 )
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
-from s2osc.pipeline.grouping.space import GroupingSpace, describe
+from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
@@ -229,7 +229,7 @@ def _array(
 
 def _read_space(tensors: dict[str, torch.Tensor], network: Network) -> GroupingSpace:
     kind = np.float32 if len(network.input_shape) == 1 else np.uint8
-    n_inputs = describe(np.zeros((1, *network.input_shape), kind)).shape[1]
+    n_inputs = input_features(np.zeros((1, *network.input_shape), kind)).shape[1]
     n_embedding = network.head.in_features
     shapes = {
         "input_mean": (n_inputs,),

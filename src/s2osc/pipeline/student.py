@@ -196,7 +196,7 @@ def labelled_rows(
         yield np.concatenate([rows, lesson.n_known + more])
 
 
-def steps(
+def student_batches(
     lesson: Lesson, settings: StudentSettings, *, seed: int, device: str
 ) -> Iterator[StudentBatch]:
     """Pair batches of labelled and unlabelled items without end.
@@ -345,7 +345,7 @@ def train_student(
 
     train(
         network,
-        steps(lesson, settings, seed=seed, device=device),
+        student_batches(lesson, settings, seed=seed, device=device),
         loss_of,
         settings.training,
         n_steps=settings.training.n_steps(len(lesson.undecided)),

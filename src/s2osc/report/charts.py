@@ -97,10 +97,10 @@ def band(places: Sequence[float], low: Sequence[float], high: Sequence[float]) -
     return line([*above, *below[::-1]]) + "Z"
 
 
-def steps(heights: Sequence[float]) -> str:
+def step_outline(heights: Sequence[float]) -> str:
     """The outline of bars that fill the box from left to right, standing on its floor.
 
-    >>> steps([50, 100])
+    >>> step_outline([50, 100])
     'M0 100L0 50L50 50L50 0L100 0L100 100'
     """
     width = 100 / len(heights)

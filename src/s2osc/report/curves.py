@@ -70,7 +70,7 @@ def operating_curve(audit: Audit, answer: Answer, *, folder: str) -> OperatingCu
         ),
         x_ticks=rate_ticks(across),
         y_ticks=[Mark(f"{share:.0%}", UP.place(share)) for share in UP.ticks(6)],
-        points=thin_out(points),
+        points=thin_out_points(points),
     )
 
 
@@ -125,11 +125,11 @@ def rate_ticks(across: AxisScale) -> list[Mark]:
     return sorted(ticks, key=lambda tick: tick.left)
 
 
-def thin_out(points: list[Point]) -> list[Point]:
+def thin_out_points(points: list[Point]) -> list[Point]:
     """Points far enough apart to be chosen with a finger; earlier ones win, the present always.
 
     >>> near = [Point(left, 50, "", [], "a command") for left in (0, 2, 4, 40)]
-    >>> [point.left for point in thin_out([Point(39, 50, "", [], ""), *near])]
+    >>> [point.left for point in thin_out_points([Point(39, 50, "", [], ""), *near])]
     [0, 4, 39]
     """
     chosen: list[Point] = []

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.report.charts import AxisScale, CutLine, Mark, steps
+from s2osc.report.charts import AxisScale, CutLine, Mark, step_outline
 from s2osc.text import rounded_percent as percent
 from s2osc.types import UNKNOWN, UNSURE, Answer
 
@@ -156,8 +156,8 @@ def score_chart(
     of_pool, of_seeds = (shares(scores, axis) for scores in (pool, seeds))
     highest = max(of_pool.max(), of_seeds.max()) / 100
     return ScoreChart(
-        pool=steps((of_pool / highest).tolist()),
-        seeds=steps((of_seeds / highest).tolist()),
+        pool=step_outline((of_pool / highest).tolist()),
+        seeds=step_outline((of_seeds / highest).tolist()),
         ticks=axis.ticks(),
         threshold=_cut("unknown above", threshold, axis),
         sure_known=_cut("known below", sure_known_below, axis),

@@ -167,7 +167,7 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         closest=tiles(galleries.closest, "conf.", answer.confidence),
         typical=[tiles(chosen, "w", answer.distinctness) for chosen in galleries.typical],
         distribution=distribution(answer),
-        steps=words.steps(summary),
+        steps=words.step_times(summary),
         tables=words.tables(summary, inputs.audit),
         shapes=SHAPES,
         data=page_data(inputs, drawing, items) | {"points": _points(audit)},

@@ -27,7 +27,7 @@
     return ranks;
   }
 
-  // What is seen
+  // What is shown
 
   const isShown = (i) => !hidden.has(data.kind[i]);
   const isActive = (i) => isShown(i) && (selected === null || data.kind[i] === selected);
@@ -309,7 +309,7 @@
     zoomAt(Number(button.dataset.zoom), size.width / 2, size.height / 2);
   }));
 
-  // Choosing what is seen
+  // Choosing what is shown
 
   const press = (button, isOn) => button.setAttribute("aria-pressed", String(isOn));
 

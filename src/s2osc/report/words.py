@@ -188,7 +188,7 @@ def texts(value: str | list[str] | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or [])
 
 
-def steps(summary: dict[str, Any]) -> list[StepTime]:
+def step_times(summary: dict[str, Any]) -> list[StepTime]:
     """The steps of the run in the order they ran."""
     seconds = summary.get("seconds") or {}
     longest = max(seconds.values(), default=0) or 1
@@ -197,18 +197,18 @@ def steps(summary: dict[str, Any]) -> list[StepTime]:
 
 def tables(summary: dict[str, Any], audit: Audit | None) -> list[DetailTable]:
     """The rest of the summary: a table per mapping, and one of single values."""
-    found = [DetailTable("Audit", flatten(_single_figures(tell(audit))))] if audit else []
+    found = [DetailTable("Audit", mapping_rows(_single_figures(tell(audit))))] if audit else []
     single = []
     for key, value in summary.items():
         if key in PLACED_KEYS:
             continue
         if isinstance(value, dict):
-            found.append(DetailTable(spell(key), flatten(value)))
+            found.append(DetailTable(spell(key), mapping_rows(value)))
         else:
             single.append((spell(key), format_value(value)))
     nested = {k: v for k, v in (summary.get("metrics") or {}).items() if isinstance(v, dict)}
     if nested:
-        found.append(DetailTable("Metrics in detail", flatten(nested)))
+        found.append(DetailTable("Metrics in detail", mapping_rows(nested)))
     return [DetailTable("Run", single), *found] if single else found
 
 
@@ -221,16 +221,16 @@ def _single_figures(audit: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def flatten(mapping: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def mapping_rows(mapping: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Rows of a nested mapping.
 
-    >>> flatten({"teacher": {"epochs": 3, "augment": True}, "fraction": 0.1})
+    >>> mapping_rows({"teacher": {"epochs": 3, "augment": True}, "fraction": 0.1})
     [('teacher.epochs', '3'), ('teacher.augment', 'yes'), ('fraction', '0.1')]
     """
     rows = []
     for key, value in mapping.items():
         name = f"{prefix}{key}"
-        rows += flatten(value, f"{name}.") if isinstance(value, dict) else []
+        rows += mapping_rows(value, f"{name}.") if isinstance(value, dict) else []
         rows += [(name, format_value(value))] if not isinstance(value, dict) else []
     return rows
 

@@ -10,7 +10,7 @@ from s2osc.pipeline.grouping.clusters import (
     _dissolve_unstable,
     group_unknown,
 )
-from s2osc.pipeline.grouping.space import describe, fit_space, place, shrink
+from s2osc.pipeline.grouping.space import fit_space, input_features, place, shrink
 from samples import make_blobs, make_images
 
 QUICK = ClusterSettings(n_resamples=3)
@@ -246,7 +246,7 @@ def test_a_strip_of_an_image_keeps_its_short_side():
 def test_images_are_described_by_shape_not_by_brightness():
     images, labels = make_images(20)
     darker = (images // 2).astype(np.uint8)
-    described, again = describe(images), describe(darker)
+    described, again = input_features(images), input_features(darker)
     own = np.linalg.norm(described - again, axis=1)
     other = np.linalg.norm(described[labels == 0][:, None] - described[labels == 1][None], axis=2)
     assert own.max() < other.min()

@@ -7,7 +7,13 @@ import torch
 from s2osc.nets.augmentation.image_ops import rotate_by
 from s2osc.pipeline.grouping.clusters import ClusterSettings, group_unknown
 from s2osc.pipeline.grouping.graph import cuts
-from s2osc.pipeline.grouping.rotation import DEGREES, Pictures, RotatedPairs, rotate, usual_crossing
+from s2osc.pipeline.grouping.rotation import (
+    DEGREES,
+    Pictures,
+    RotatedPairs,
+    rotate_randomly,
+    usual_crossing,
+)
 from s2osc.pipeline.grouping.space import fit_space
 from samples import make_blobs
 
@@ -71,16 +77,16 @@ def test_what_no_rotation_makes_alike_stays_apart():
 def test_every_image_is_rotated_by_an_angle_of_its_own(colour):
     images = np.repeat(strokes(np.zeros(1)), 60, axis=0)
     images = np.stack([images] * 3, axis=-1) if colour else images
-    rotated = rotate(images, seed=3)
+    rotated = rotate_randomly(images, seed=3)
     assert (rotated.shape, rotated.dtype) == (images.shape, images.dtype)
     assert len({each.tobytes() for each in rotated}) > 50
-    np.testing.assert_array_equal(rotated, rotate(images, seed=3))
-    assert not np.array_equal(rotated, rotate(images, seed=4))
+    np.testing.assert_array_equal(rotated, rotate_randomly(images, seed=3))
+    assert not np.array_equal(rotated, rotate_randomly(images, seed=4))
 
 
 def test_no_image_is_rotated_too_far():
     stroke = strokes(np.zeros(1))
-    many = rotate(np.repeat(stroke, 400, axis=0), seed=0)
+    many = rotate_randomly(np.repeat(stroke, 400, axis=0), seed=0)
     batch = torch.from_numpy(stroke[:, None])
     ends = [rotate_by(batch, torch.tensor([end])).numpy()[0, 0] for end in (-DEGREES, DEGREES)]
 

@@ -35,7 +35,7 @@ class Pictures(NamedTuple):
     def take(self, rows: np.ndarray) -> "RotatedPairs":
         """Some of the images and their rotated copies, both reduced in size."""
         images = shrink(self.images[rows]).round().astype(np.uint8)
-        rotated = rotate(images, seed=self.seed)
+        rotated = rotate_randomly(images, seed=self.seed)
         return RotatedPairs(
             items=self.space.transform_inputs(images), copies=self.space.transform_inputs(rotated)
         )
@@ -55,7 +55,7 @@ class RotatedPairs(NamedTuple):
         return nearest_others(self.items, N_NEIGHBOURS, self.copies)
 
 
-def rotate(images: np.ndarray, *, seed: int) -> np.ndarray:
+def rotate_randomly(images: np.ndarray, *, seed: int) -> np.ndarray:
     """Each image rotated by an angle of its own, up to 15 degrees to either side."""
     degrees = rng(seed, "turned copies").uniform(-DEGREES, DEGREES, len(images))
     rotated = np.empty_like(images)

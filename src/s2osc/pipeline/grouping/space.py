@@ -38,7 +38,7 @@ class GroupingSpace:
     def transform_inputs(self, inputs: np.ndarray) -> np.ndarray:
         """(n, a) float32: the features that do not need f."""
         parts = [
-            place(describe(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
+            place(input_features(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
             for rows in chunks(max(len(inputs), 1))
         ]
         return np.concatenate(parts).astype(np.float32)
@@ -55,7 +55,7 @@ def fit_space(
     random = rng(seed, "grouping space")
     k = random.permutation(len(labels))[:N_FITTED]
     u = random.permutation(len(unknown[0]))[:N_FITTED]
-    raw = np.concatenate([describe(known[0][k]), describe(unknown[0][u])])
+    raw = np.concatenate([input_features(known[0][k]), input_features(unknown[0][u])])
     embeddings = np.concatenate([known[1][k], unknown[1][u]])
     input_mean, input_scale = raw.mean(0), np.ones(raw.shape[1], np.float32)
     if known[0].ndim == 2:
@@ -76,7 +76,7 @@ def fit_space(
     )
 
 
-def describe(inputs: np.ndarray) -> np.ndarray:
+def input_features(inputs: np.ndarray) -> np.ndarray:
     """Vectors as they are; images as histograms of gradient directions."""
     if inputs.ndim == 2:
         return inputs.astype(np.float32)
