@@ -166,7 +166,7 @@ def score_chart(
 
 
 def choose_score_axis(scores: np.ndarray, cuts: list[float]) -> ScoreAxis:
-    """An axis that a few far scores do not flatten, on which every cut is seen.
+    """An axis that shows every cut and is not stretched by a few extreme scores.
 
     >>> choose_score_axis(np.array([0.0] * 500 + [2.0] * 500 + [1000.0]), [3.0]).scale
     AxisScale(low=0.0, high=3.0, is_log=False)
