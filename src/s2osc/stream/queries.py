@@ -80,7 +80,7 @@ def check_asking(strategy: str, budget: int) -> None:
 
 
 def ask_representatives(choice: Choice, budget: int) -> Queries:
-    """Groups in turn by a few items that describe each best, then any of them; then the border."""
+    """Typical items of every group, then any of the groups, then the border."""
     n_members = ceil(OF_GROUPS * budget)
     typical = in_turn([typical_of(choice, group) for group in _groups(choice)])[:n_members]
     others = choice.random.permutation(np.setdiff1d(choice.called_unknown, typical))
