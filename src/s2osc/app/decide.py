@@ -24,8 +24,8 @@ def redecide(out: Path, changes: Mapping[str, Any]) -> Result:
     change(DecisionSettings(), changes)  # what cannot be used is refused before anything is read
     # To ask for an operating point is to leave the decision to the seeds.
     changes = {"rule": "seeds", **changes} if changes else {}
-    # Figures of an edited summary or table go through all that follows.
-    with results_folder(out, update=True) as folder, guarded(out, COPY_AGAIN):
-        result = Result.load(folder.version, changes)
+    with results_folder(out, update=True) as folder:
+        with guarded(out, COPY_AGAIN):  # figures of an edited table go through the decision, too
+            result = Result.load(folder.version, changes)
         rewrite_results(folder, result)
         return result
