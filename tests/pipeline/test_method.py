@@ -9,13 +9,13 @@ import pytest
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.pipeline import method as method_module
 from s2osc.pipeline.audit import decision
-from s2osc.pipeline.audit.calibration import SeedSettings
+from s2osc.pipeline.audit.calibration import SeedSettings, plant_seeds
 from s2osc.pipeline.audit.decision import DecisionSettings, decide
 from s2osc.pipeline.filter import score as fusion
 from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, partition_pool, units
 from s2osc.pipeline.filter.score import FEWEST_SEEDS
 from s2osc.pipeline.grouping.clusters import ClusterSettings
-from s2osc.pipeline.method import S2OSCMethod, plant_seeds
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.types import UNKNOWN, UNSURE, Labelled

@@ -12,7 +12,7 @@ from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
 from s2osc.pipeline.audit import statistics
-from s2osc.pipeline.audit.calibration import SeedSettings, hold_back
+from s2osc.pipeline.audit.calibration import Pool, SeedSettings, plant_seeds
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
@@ -91,29 +91,6 @@ class Solution:
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         return self.model.features(inputs)
-
-
-class Pool(NamedTuple):
-    """Pool and seeds, which go through all steps together: the pool first, then the seeds."""
-
-    inputs: np.ndarray
-    n: int  # of the pool
-    seed_labels: np.ndarray
-
-    @property
-    def has_seeds(self) -> bool:
-        return len(self.seed_labels) > 0
-
-    @property
-    def is_seed(self) -> np.ndarray:
-        return np.arange(len(self.inputs)) >= self.n
-
-    def of_pool(self, values: np.ndarray) -> np.ndarray:
-        """Of values for pool and seeds, those of the pool."""
-        return values[: self.n]
-
-    def of_seeds(self, values: np.ndarray) -> np.ndarray:
-        return values[self.n :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,24 +473,6 @@ class S2OSCMethod:
             pictures=pictures,
         )
         return space, grouping
-
-
-def plant_seeds(
-    known: Labelled, pool: np.ndarray, settings: SeedSettings, *, seed: int
-) -> tuple[Labelled, Pool]:
-    """Hold some labelled items back from training and put them, unlabelled, after the pool."""
-    held = hold_back(known.labels, settings, rng(seed, "seeds"))
-    if not len(held):
-        return known, Pool(pool, len(pool), np.empty(0, int))
-    stays = np.ones(len(known), bool)
-    stays[held] = False
-    training = Labelled(known.inputs[stays], known.labels[stays])
-    return training, join_seeds(pool, Labelled(known.inputs[held], known.labels[held]))
-
-
-def join_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
-    """A pool with seeds after it, unlabelled."""
-    return Pool(np.concatenate([pool, seeds.inputs]), len(pool), seeds.labels)
 
 
 def unknown_p_value(ranking: Ranking, pooled: Pool, nearest: np.ndarray) -> float:

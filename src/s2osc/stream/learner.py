@@ -19,8 +19,8 @@ from s2osc.baselines import cpe, senc_mas
 from s2osc.baselines.cpe import CPE, PrototypeRecogniser
 from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.nets.training import outputs
-from s2osc.pipeline.audit.calibration import hold_back
-from s2osc.pipeline.method import S2OSCMethod, Solution, join_seeds
+from s2osc.pipeline.audit.calibration import hold_back, join_seeds
+from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.teacher import Teacher, train_teacher
 from s2osc.progress import Stopwatch

@@ -6,10 +6,13 @@ corrects for classes that are rarer or more frequent in the pool than among the 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from s2osc.seeding import rng
 from s2osc.settings import require_least, require_range
+from s2osc.types import Labelled
 
 ENOUGH = 60
 """The least number of seeds, as far as a third of each class allows it."""
@@ -54,3 +57,44 @@ def hold_back(
         for c, n in enumerate(n_of_class)
     ]
     return np.sort(np.concatenate(chosen)).astype(int)
+
+
+class Pool(NamedTuple):
+    """Pool and seeds, which go through all steps together: the pool first, then the seeds."""
+
+    inputs: np.ndarray
+    n: int  # of the pool
+    seed_labels: np.ndarray
+
+    @property
+    def has_seeds(self) -> bool:
+        return len(self.seed_labels) > 0
+
+    @property
+    def is_seed(self) -> np.ndarray:
+        return np.arange(len(self.inputs)) >= self.n
+
+    def of_pool(self, values: np.ndarray) -> np.ndarray:
+        """Of values for pool and seeds, those of the pool."""
+        return values[: self.n]
+
+    def of_seeds(self, values: np.ndarray) -> np.ndarray:
+        return values[self.n :]
+
+
+def plant_seeds(
+    known: Labelled, pool: np.ndarray, settings: SeedSettings, *, seed: int
+) -> tuple[Labelled, Pool]:
+    """Hold some labelled items back from training and put them, unlabelled, after the pool."""
+    held = hold_back(known.labels, settings, rng(seed, "seeds"))
+    if not len(held):
+        return known, Pool(pool, len(pool), np.empty(0, int))
+    stays = np.ones(len(known), bool)
+    stays[held] = False
+    training = Labelled(known.inputs[stays], known.labels[stays])
+    return training, join_seeds(pool, Labelled(known.inputs[held], known.labels[held]))
+
+
+def join_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
+    """A pool with seeds after it, unlabelled."""
+    return Pool(np.concatenate([pool, seeds.inputs]), len(pool), seeds.labels)
