@@ -12,7 +12,7 @@ demo: $(READY)  ## the main job on real handwritten digits
 test: $(READY)  ## all quick tests
 	@command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || \
 	  echo "no chromium: the browser tests of the report are left out"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test-slow: $(READY)  ## the tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n auto --dist loadfile

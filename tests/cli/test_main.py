@@ -593,15 +593,21 @@ def test_an_error_that_ctrl_c_caused_is_an_interruption(finished, tmp_path, monk
     assert capsys.readouterr().err == "s2osc: interrupted; no half-written results are left\n"
 
 
-@pytest.mark.parametrize("words", ["settings", "bench list", "--help"])
+TAKES_NOTHING = [
+    (">&-", 2, "standard output is closed; what was written to files is whole"),
+    (">/dev/full", 2, "cannot print: No space left on device; what was written to files "),
+    (">&- 2>&-", 2, ""),
+    (">/dev/full 2>/dev/full", 2, ""),
+    ("| true", 0, ""),
+]
+
+
 @pytest.mark.parametrize(
-    ("closed", "code", "line"),
+    ("words", "closed", "code", "line"),
     [
-        (">&-", 2, "standard output is closed; what was written to files is whole"),
-        (">/dev/full", 2, "cannot print: No space left on device; what was written to files "),
-        (">&- 2>&-", 2, ""),
-        (">/dev/full 2>/dev/full", 2, ""),
-        ("| true", 0, ""),
+        *((words, *case) for words in ("data list", "--help") for case in TAKES_NOTHING),
+        ("settings", *TAKES_NOTHING[0]),  # imports torch before it prints
+        ("bench list", *TAKES_NOTHING[1]),
     ],
 )
 def test_an_output_that_takes_nothing_is_one_line(words, closed, code, line):
