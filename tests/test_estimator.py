@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import (
 from s2osc import S2OSC, UNKNOWN
 from s2osc.errors import DataError, ModelError, SettingsError
 from s2osc.pipeline.audit import decision
-from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
 
 SMALL = {

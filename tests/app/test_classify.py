@@ -27,8 +27,8 @@ from files import (
 )
 from s2osc.app import classify as jobs
 from s2osc.app.classify import Request, classify_files, demo
-from s2osc.app.folder import RESULTS
 from s2osc.app.predict import predict_files
+from s2osc.app.results_folder import RESULTS
 from s2osc.data.datasets import Dataset
 from s2osc.errors import DataError, OutputError, SettingsError
 

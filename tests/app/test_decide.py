@@ -13,7 +13,7 @@ import pytest
 from files import NEW_CLASS, easy_images, known_labels, npz, pool_labels, text, truncated, visible
 from s2osc.app import report, result
 from s2osc.app.decide import redecide
-from s2osc.app.folder import version_of
+from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
 from s2osc.errors import DataError, S2OSCError
 

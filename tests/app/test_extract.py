@@ -17,7 +17,7 @@ from s2osc.app.predict import predict_files
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import Backbone
-from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model
 
 KINDS = ("left", "top", "corner")

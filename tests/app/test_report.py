@@ -8,7 +8,7 @@ import pytest
 
 from files import easy_images, known_labels, npz, pool_labels, truncated, visible
 from s2osc.app import report, result
-from s2osc.app.folder import UNFINISHED, version_of
+from s2osc.app.results_folder import UNFINISHED, version_of
 from s2osc.cli.main import main
 
 STEPS = [

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from s2osc.app.folder import UNFINISHED
 from s2osc.app.result import (
     Result,
     count_labels,
@@ -19,6 +18,7 @@ from s2osc.app.result import (
     write_skipped,
     write_summary,
 )
+from s2osc.app.results_folder import UNFINISHED
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence

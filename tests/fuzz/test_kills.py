@@ -19,7 +19,7 @@ from files import npz
 from fuzz.conftest import TINY
 from fuzz.outcomes import Outcome
 from fuzz.tracer import images_of, killed_at
-from s2osc.app.folder import RESULTS
+from s2osc.app.results_folder import RESULTS
 from s2osc.cli.main import main
 from samples import make_images
 

@@ -14,11 +14,11 @@ import torch
 
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network
-from s2osc.pipeline.description import BackboneEntry, replace_threshold
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model_description import BackboneEntry, replace_threshold
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.student import Student

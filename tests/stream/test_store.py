@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from files import snapshot
 from fuzz.tracer import images_of
 from s2osc.errors import DataError, ModelError, OutputError
-from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.presets import PRESETS
 from s2osc.settings import flatten
 from s2osc.stream import store as storing

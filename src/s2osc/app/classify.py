@@ -18,9 +18,9 @@ from s2osc.app.extract import (
     make_extractor,
     named_backbone,
 )
-from s2osc.app.folder import results_folder
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, known_confidence, skipped_note
+from s2osc.app.results_folder import results_folder
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (

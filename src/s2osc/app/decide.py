@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from s2osc.app.folder import results_folder
 from s2osc.app.report import rewrite_results
 from s2osc.app.result import COPY_AGAIN, Result
+from s2osc.app.results_folder import results_folder
 from s2osc.files import guarded
 from s2osc.pipeline.audit.decision import DecisionSettings
 from s2osc.settings import change

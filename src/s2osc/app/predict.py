@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from s2osc.app.extract import restore_extractor, shape_of
-from s2osc.app.folder import read_current, result_file
 from s2osc.app.result import (
     TABLE_WRITERS,
     collect_warnings,
@@ -11,6 +10,7 @@ from s2osc.app.result import (
     skipped_note,
     table_bytes,
 )
+from s2osc.app.results_folder import read_current, result_file
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
 from s2osc.errors import SettingsError
 from s2osc.nets.training import resolve_device

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from s2osc.app.folder import (
+from s2osc.app.result import COPY_AGAIN, Result, write_summary, write_tables
+from s2osc.app.results_folder import (
     DRAWING,
     MODEL,
     REPORT,
@@ -20,12 +21,11 @@ from s2osc.app.folder import (
     ResultsFolder,
     results_folder,
 )
-from s2osc.app.result import COPY_AGAIN, Result, write_summary, write_tables
 from s2osc.errors import DataError, ReportError
 from s2osc.files import guarded, reason
 from s2osc.pipeline.audit.decision import threshold_for_new
-from s2osc.pipeline.description import DESCRIPTION, replace_threshold
 from s2osc.pipeline.filter.score import squash
+from s2osc.pipeline.model_description import DESCRIPTION, replace_threshold
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Drawing, load_drawing, save_drawing
 from s2osc.report.page import ReportInputs, write_report

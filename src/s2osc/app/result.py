@@ -27,7 +27,15 @@ import pyarrow.csv
 import pyarrow.parquet
 from safetensors.numpy import load, save
 
-from s2osc.app.folder import MODEL, SCORES, SEEDS, SKIPPED, SUMMARY, UNFINISHED, check_summary
+from s2osc.app.results_folder import (
+    MODEL,
+    SCORES,
+    SEEDS,
+    SKIPPED,
+    SUMMARY,
+    UNFINISHED,
+    check_summary,
+)
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError, S2OSCWarning
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
@@ -35,7 +43,7 @@ from s2osc.metrics import evaluate, matched_accuracy
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
-from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
 from s2osc.text import csv_cell

@@ -12,8 +12,8 @@ import numpy as np
 
 from s2osc.app.classify import Request, choose_method, choose_representation
 from s2osc.app.extract import AUTO, named_backbone
-from s2osc.app.folder import RESULTS, results_folder
 from s2osc.app.result import collect_warnings, judge, write_summary
+from s2osc.app.results_folder import RESULTS, results_folder
 from s2osc.app.stream import check_learner, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
 from s2osc.bench.tasks.stream import (

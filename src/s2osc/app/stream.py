@@ -21,9 +21,9 @@ from s2osc.app.classify import (
     make_result,
 )
 from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor, shape_of
-from s2osc.app.folder import SUMMARY, ResultsFolder, results_folder
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, skipped_note
+from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
 from s2osc.errors import DataError, OutputError

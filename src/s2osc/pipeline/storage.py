@@ -16,7 +16,11 @@ from safetensors.torch import save as save_tensors
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
-from s2osc.pipeline.description import (
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.grouping.clusters import Grouping
+from s2osc.pipeline.grouping.space import GroupingSpace, input_features
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model_description import (
     COPY_AGAIN,
     DESCRIPTION,
     FORMAT,
@@ -27,10 +31,6 @@ from s2osc.pipeline.description import (
     read_number,
     write_number,
 )
-from s2osc.pipeline.filter.distinctness import FilterSettings, Units
-from s2osc.pipeline.grouping.clusters import Grouping
-from s2osc.pipeline.grouping.space import GroupingSpace, input_features
-from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.pipeline.description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Knowledge, Learner
 from s2osc.types import Labelled

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from files import visible
-from s2osc.app.folder import RESULTS, read_current, result_file, results_folder, version_of
+from s2osc.app.results_folder import RESULTS, read_current, result_file, results_folder, version_of
 from s2osc.errors import DataError, OutputError
 
 OLD = {"summary.json": "old", "predictions.csv": "old", "skipped.csv": "old"} | {

@@ -19,6 +19,15 @@ Where no links can be made, ``current`` is a text file that names the version, a
 are copies, each replaced after the switch. Readers of ours go through ``version_of``.
 
 A file in OUT whose content we did not write is the user's: it is replaced with ``force`` alone.
+
+Who publishes what, and when:
+
+    classify, demo    the answer, the scores and the model, as soon as the fit is done; then, with
+                      the words of the summary and the page, the same as a second version
+    report            that second version, where an error or a kill left the first alone
+    decide            answer, summary, page and the model's threshold, for another operating point
+    stream window     as classify, with ``queries.csv``; the stream confirms the window in between
+    stream simulate   its tables and figures, once, at the end
 """
 
 import hashlib
