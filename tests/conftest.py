@@ -1,5 +1,6 @@
 """What tests of several folders share."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,16 @@ def seeded() -> tuple[Split, Solution]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest file comes first: whoever gets it last works alone in the end."""
     items.sort(key=lambda item: item.path.name != "test_readme.py")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What became of the damaged files and killed commands of ``tests/fuzz``."""
+    total: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, counted in getattr(report, "user_properties", ()):
+                if name == "fuzz" and report.when == "call":
+                    total.update(counted)
+    if total:
+        kinds = ("tried", "worked", "refused", "crashed", "hung", "lost")
+        terminalreporter.write_line("fuzz: " + ", ".join(f"{k} {total[k]:,}" for k in kinds))

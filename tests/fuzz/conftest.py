@@ -32,7 +32,6 @@ TINY = (
     "--groups=1",
     "--device=cpu",
 )
-KINDS = ("tried", "worked", "refused", "crashed", "hung", "lost")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -139,15 +138,3 @@ def tally(record_property, request) -> Callable[[Outcome, str], None]:
         )
 
     return count
-
-
-def pytest_terminal_summary(terminalreporter) -> None:
-    total: Counter[str] = Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            for name, counted in getattr(report, "user_properties", ()):
-                if name == "fuzz" and report.when == "call":
-                    total.update(counted)
-    if total:
-        words = ", ".join(f"{name} {total[name]:,}" for name in KINDS)
-        terminalreporter.write_line(f"fuzz: {words}")
