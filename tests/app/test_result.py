@@ -275,6 +275,9 @@ DAMAGE = {
     "another class": lambda p: rewrite(p / "seeds.parquet", label=lambda v: ["z", *v[1:]]),
     "a NaN": lambda p: rewrite(p / "scores.parquet", score=lambda v: [float("nan"), *v[1:]]),
     "text for numbers": lambda p: rewrite(p / "seeds.parquet", score=lambda v: ["x"] * len(v)),
+    "weights of nothing": lambda p: rewrite(p / "seeds.parquet", weight=lambda v: [0.0] * len(v)),
+    "a weight below 0": lambda p: rewrite(p / "seeds.parquet", weight=lambda v: [-1.0, *v[1:]]),
+    "a weight beyond all": lambda p: rewrite(p / "seeds.parquet", weight=lambda v: [1e200, *v[1:]]),
     "odds of the pool alone": lambda p: rewrite(p / "seeds.parquet", odds=None),
     "a group that cannot be": lambda p: rewrite(
         p / "scores.parquet", group_if_unknown=lambda v: [2**60, *v[1:]]

@@ -106,6 +106,18 @@ def test_a_damaged_drawing_is_refused_in_one_line(pool, tmp_path, content):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["points", "components"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_drawing_with_points_that_are_no_numbers_is_refused(pool, tmp_path, name, value):
+    drawing = drawn_for(pool())
+    values = getattr(drawing.map, name).copy()
+    values[1, 1] = value
+    save_drawing(tmp_path / "kept", replace(drawing, map=replace(drawing.map, **{name: values})))
+    with pytest.raises(DataError, match="points that are no numbers") as refused:
+        load_drawing(tmp_path / "kept", 60)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_drawing_that_is_gone_is_refused(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         load_drawing(tmp_path / "gone", 3)

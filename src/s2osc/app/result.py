@@ -423,7 +423,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], p_value: float) -> dic
             "seed_score": _numbers(seeds["score"]),
             "seed_label": _labels(seeds["label"], classes),
             "seed_nearest": _labels(seeds["nearest"], classes),
-            "seed_weight": _numbers(seeds["weight"]),
+            "seed_weight": _weights(seeds["weight"]),
         }
         seed_odds = _numbers(seeds["odds"]) if "odds" in seeds else None
     with guarded(folder / SCORES, COPY_AGAIN):
@@ -506,6 +506,14 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     values = column.to_numpy()
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise ValueError("it holds values that are no numbers")
+    return values
+
+
+def _weights(column: pa.ChunkedArray) -> np.ndarray:
+    values = _numbers(column)
+    # Wider than any that are measured, and narrow enough for the sum of their squares.
+    if values.min() < 1e-9 or values.max() > 1e9:
+        raise ValueError("it holds weights that are not from 1e-9 to 1e9")
     return values
 
 

@@ -165,6 +165,8 @@ def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int
     items, points, components = (arrays[name] for name in ("items", "points", "components"))
     if not len(items) == len(points) == len(components) or points.shape[1:] != (2,):
         raise ValueError("its arrays are of different lengths")
+    if not (np.isfinite(points).all() and np.isfinite(components).all()):
+        raise ValueError("it holds points that are no numbers")
     questions = tuple(
         Question(int(item), str(suggested), str(why))
         for item, suggested, why in facts.get("questions", ())
