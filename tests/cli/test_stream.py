@@ -111,7 +111,7 @@ def test_answers_print_what_was_learnt_what_joined_and_whether_the_constraint_he
     printed = printed_by(*answer(work, "group 0,corner")).splitlines()
     n = json.loads((work / "results" / "summary.json").read_text())["counts"]["unknown"]
     assert printed[:2] == [f"{n} labels taken", "New classes: corner"]
-    account = read_state(work / "state").history[-1].updates[0].account
+    account = read_state(work / "state").history[-1].updates[0]
     for line, what, losses in zip(
         printed[2:4],
         ("the memory", "items held back"),
@@ -164,7 +164,7 @@ def test_the_status_counts_answers_and_tells_whether_the_loss_rose_on_memory_and
     ours = [row.split("│")[1:-1] for row in rows if row.startswith("│") and "corner" in row]
     cells = [cell.strip() for cell in ours[1]]
     (entry,) = read_state(work / "state").history
-    account = entry.updates[0].account
+    account = entry.updates[0]
     held = ["yes" if losses.holds else "no" for losses in (account.memory, account.seeds)]
     assert cells[4:7] == ["10", "1", str(entry.unknown)]
     assert cells[-1] == "/".join(held)

@@ -12,6 +12,7 @@ import pytest
 import safetensors.numpy
 import torch
 
+from s2osc.codec import to_plain
 from s2osc.errors import ModelError
 from s2osc.nets.networks import Network
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
@@ -337,12 +338,12 @@ def test_an_earlier_format_asks_for_another_run(folder, number):
         {"backbone": {"name": "efficientnet"}},
         {"backbone": "efficientnet"},
         {"backbone": 7},
-        {"backbone": BACKBONE.to_json() | {"side": 10**9}},
-        {"backbone": BACKBONE.to_json() | {"side": "224"}},
-        {"backbone": BACKBONE.to_json() | {"n_views": -1}},
-        {"backbone": BACKBONE.to_json() | {"flip": 1}},
-        {"backbone": BACKBONE.to_json() | {"channels": 2}},
-        {"backbone": BACKBONE.to_json() | {"run": "rm"}},
+        {"backbone": to_plain(BACKBONE) | {"side": 10**9}},
+        {"backbone": to_plain(BACKBONE) | {"side": "224"}},
+        {"backbone": to_plain(BACKBONE) | {"n_views": -1}},
+        {"backbone": to_plain(BACKBONE) | {"flip": 1}},
+        {"backbone": to_plain(BACKBONE) | {"channels": 2}},
+        {"backbone": to_plain(BACKBONE) | {"run": "rm"}},
         {"classes": ["cat", "dog", "dog"]},
         {"classes": ["cat", "dog", ""]},
         {"classes": "cat"},

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from s2osc.pipeline.audit.record import Rate
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.stream.history import Rate, SeedAccuracy, UpdateRecord, WindowAudit, WindowRecord
-from s2osc.stream.update import Account, Losses
+from s2osc.stream.history import SeedAccuracy, UpdateRecord, WindowAudit, WindowRecord
+from s2osc.stream.update import Losses
 
 INTERVAL = Estimate(0.5, 0.25, 0.75)
 RATE = Rate(INTERVAL, {"a": INTERVAL, "b": None})
@@ -18,7 +19,7 @@ WHOLE = replace(
     labelled=3,
     ignored=1,
     new_classes=("c",),
-    updates=(UpdateRecord(Account(3, 1, Losses(0.5, 0.25), Losses(0.5, 0.75)), 0.25),),
+    updates=(UpdateRecord(3, 1, Losses(0.5, 0.25), Losses(0.5, 0.75), seconds=0.25),),
     audit=WindowAudit(
         nothing_unknown=False,
         unknown_share=INTERVAL,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
+from s2osc.codec import from_plain, to_plain
 from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.losses import distil_previous
@@ -299,10 +300,10 @@ def test_the_constraint_is_that_the_loss_does_not_rise(before, after, holds):
     losses = Losses(before, after)
     assert losses.holds is holds
     account = Account(3, 1, losses, None)
-    record = account.to_json()
+    record = to_plain(account)
     assert record["memory"] == {"before": before, "after": after, "holds": holds}
     assert record["seeds"] is None
-    assert Account.from_json(record) == account
+    assert from_plain(Account, record, "an update") == account
 
 
 def test_the_constraint_is_measured_as_broken_and_as_kept(teacher, memory):
@@ -312,7 +313,7 @@ def test_the_constraint_is_measured_as_broken_and_as_kept(teacher, memory):
     # More of what it learns already makes it surer.
     _, steady = updated(teacher, memory, first(blobs([0, 1, 2]), 15))
     assert steady.memory.holds
-    assert Account.from_json(steady.to_json()) == steady
+    assert from_plain(Account, to_plain(steady), "an update") == steady
 
 
 def test_without_seeds_there_is_no_account_of_them(teacher, memory):

@@ -22,6 +22,7 @@ from s2osc.bench.tasks.stream import (
     mean_figures,
     stage_accuracies,
 )
+from s2osc.codec import to_plain
 from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
@@ -295,7 +296,7 @@ def run_stream(
                 "emerging": [names[c] for c in np.flatnonzero(stream.emerges == number).tolist()],
                 "joined": [name for name in state.class_names if name not in before],
                 "metrics": judged,
-                "update": account.to_json() if account else None,
+                "update": to_plain(account),
                 "seconds": round(record.seconds_in_all, 2),
             }
         )

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_ex
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, skipped_note
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
+from s2osc.codec import to_plain
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
 from s2osc.errors import DataError, OutputError
@@ -557,12 +558,12 @@ class StreamStatus:
             "last_change": self.last_change,
             "can_undo": self.can_undo,
             "classes": {each.known.name: each.to_json() for each in self.classes},
-            "windows": [record.to_json() for record in self.windows],
-            "questions": self.questions and asdict(self.questions),
+            "windows": to_plain(self.windows),
+            "questions": to_plain(self.questions),
             "waiting": self.waiting,
-            "memory": asdict(self.memory),
+            "memory": to_plain(self.memory),
             "ignored": self.ignored,
-            "facts": self.facts.to_json(),
+            "facts": to_plain(self.facts),
         }
 
 

@@ -457,7 +457,7 @@ def _windows_table(windows: Sequence["WindowRecord"]) -> "Table":
             *(f"{getattr(record, name):,}" for name in counts),
             ", ".join(record.new_classes),
             f"{record.seconds_in_all:.1f}",
-            _held([update.account for update in record.updates]),
+            _held(record.updates),
         )
     return table
 

@@ -4,12 +4,12 @@ The folder may come from a stranger. Here its text becomes typed values within t
 ``storage.py`` they are compared with the weights before a network is built.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
+from s2osc.codec import fields_from_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_json
 from s2osc.version import __version__
@@ -35,32 +35,24 @@ class BackboneEntry:
     channels: int  # 1 or 3
 
     @classmethod
-    def from_json(cls, entry: Any) -> "BackboneEntry":
+    def from_json(cls, entry: Any, what: str = "the backbone") -> "BackboneEntry":
         """The entry of a file; a ``ValueError`` where it is none.
 
         >>> values = {"name": "a", "version": "0f", "side": 96, "n_views": 2, "flip": True}
         >>> BackboneEntry.from_json(values | {"height": 32, "width": 32, "channels": 3}).side
         96
         """
-        if not isinstance(entry, Mapping) or set(entry) != {field.name for field in fields(cls)}:
-            names = ", ".join(field.name for field in fields(cls))
-            raise ValueError(f"a backbone has {names}")
-        for field in fields(cls):
-            if type(entry[field.name]) is not field.type:
-                raise ValueError(f"the backbone's {field.name} is {entry[field.name]!r:.100}")
+        found = fields_from_plain(cls, entry, what)
         for name, low, high in (
             ("side", 1, LARGEST_SIDE),
             ("height", 1, LARGEST_SIDE),
             ("width", 1, LARGEST_SIDE),
             ("n_views", 0, MOST_VIEWS),
         ):
-            check_whole(entry[name], f"the backbone's {name}", low=low, high=high)
-        if entry["channels"] not in (1, 3):
-            raise ValueError(f"the backbone's channels are {entry['channels']}, not 1 or 3")
-        return cls(**entry)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+            check_whole(getattr(found, name), f"{what}'s {name}", low=low, high=high)
+        if found.channels not in (1, 3):
+            raise ValueError(f"{what}'s channels are {found.channels}, not 1 or 3")
+        return found
 
 
 def check_whole(value: Any, what: str, *, low: int, high: int) -> int:

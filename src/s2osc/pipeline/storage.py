@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from s2osc.codec import to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
@@ -68,7 +69,7 @@ def save_model(
         "s2osc": __version__,
         "kind": "open set" if isinstance(model, OpenSetModel) else "known only",
         "classes": [clean_name(name) for name in classes],
-        "backbone": backbone and backbone.to_json(),
+        "backbone": to_plain(backbone),
         "networks": {role: describe_network(network) for role, network in _networks(model).items()},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }

@@ -4,29 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from s2osc.pipeline.audit.record import Audit, perhaps_interval, rate_json, read_interval
+from s2osc.codec import fields_from_plain, fields_to_plain, from_plain, to_plain
+from s2osc.pipeline.audit.record import Audit, Rate
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.stream.update import Account
 
 COUNTS = ("window", "items", "unknown", "groups", "asked", "answered", "labelled", "ignored")
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A rate of all known items and of each class; None where it cannot be estimated."""
-
-    overall: Estimate | None
-    per_class: Mapping[str, Estimate | None]
-
-    def to_json(self) -> dict[str, Any]:
-        return rate_json(self.overall, self.per_class)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        per_class = values["per_class"].items()
-        return cls(
-            perhaps_interval(values), {name: perhaps_interval(each) for name, each in per_class}
-        )
 
 
 @dataclass(frozen=True)
@@ -49,23 +32,6 @@ class WindowAudit:
             Rate(audit.known_accuracy, accuracies),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "nothing_unknown": self.nothing_unknown,
-            "unknown_share": self.unknown_share._asdict(),
-            "false_alarm": self.false_alarm.to_json(),
-            "known_accuracy": self.known_accuracy.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(
-            bool(values["nothing_unknown"]),
-            read_interval(values["unknown_share"]),
-            Rate.from_json(values["false_alarm"]),
-            Rate.from_json(values["known_accuracy"]),
-        )
-
 
 @dataclass(frozen=True)
 class SeedAccuracy:
@@ -75,29 +41,21 @@ class SeedAccuracy:
     accuracy: Estimate | None  # None without seeds
 
     def to_json(self) -> dict[str, Any]:
-        figures = self.accuracy._asdict() if self.accuracy else {}
-        return {"n": self.n, **figures}
+        """The interval stands beside the number of seeds."""
+        return {"n": self.n} | (to_plain(self.accuracy) or {})
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        n = read_count("seeds", values["n"])
-        return cls(n, read_interval(values) if n else None)
+    def from_json(cls, values: Any, what: str) -> Self:
+        interval = {name: value for name, value in values.items() if name != "n"}
+        n = from_plain(int, values["n"], f"{what}, n")
+        return cls(n, from_plain(Estimate, interval, what) if n else None)
 
 
 @dataclass(frozen=True)
-class UpdateRecord:
+class UpdateRecord(Account):
     """What an update did, and how long it took."""
 
-    account: Account
     seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        return self.account.to_json() | {"seconds": self.seconds}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        seconds = read_seconds(values["seconds"])
-        return cls(Account.from_json(values), seconds)
 
 
 @dataclass(frozen=True)
@@ -148,56 +106,17 @@ class WindowRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; what is absent has no key."""
-        classes = self.classes or {}
-        perhaps = {
-            "audit": self.audit and self.audit.to_json(),
-            "version": self.version,
-            "answer": self.answer,
-            "classes": {name: each.to_json() for name, each in classes.items()} or None,
-        }
-        return {
-            **{name: getattr(self, name) for name in COUNTS},
-            "k": self.k,
-            "new_classes": list(self.new_classes),
-            "updates": [update.to_json() for update in self.updates],
-            "seconds": self.seconds,
-            **{name: value for name, value in perhaps.items() if value is not None},
-        }
+        """Plain values; what is absent has no key, but for ``k``."""
+        plain = fields_to_plain(self)
+        return {name: value for name, value in plain.items() if value is not None or name == "k"}
 
     @classmethod
-    def from_json(cls, values: Any) -> Self:
+    def from_json(cls, values: Any, what: str = "a window of the history") -> Self:
         """What ``to_json`` wrote. Records of older versions lack ``labelled``."""
-        found = {"labelled": values["answered"], **values} if "answered" in values else dict(values)
-        audit, classes = found.get("audit"), found.get("classes")
-        k, version, answer = (found.get(name) for name in ("k", "version", "answer"))
-        return cls(
-            **{name: read_count(name, found[name]) for name in COUNTS},
-            k=None if k is None else read_count("k", k),
-            new_classes=read_texts(found["new_classes"]),
-            updates=tuple(UpdateRecord.from_json(update) for update in found["updates"]),
-            seconds=read_seconds(found["seconds"]),
-            audit=None if audit is None else WindowAudit.from_json(audit),
-            version=None if version is None else read_count("version", version),
-            answer=None if answer is None else str(answer),
-            classes=classes
-            and {str(name): SeedAccuracy.from_json(each) for name, each in classes.items()},
-        )
-
-
-def read_count(name: str, value: object) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"a window of the history has {name} {value!r}")
-    return value
-
-
-def read_seconds(value: object) -> float:
-    if not isinstance(value, int | float):
-        raise ValueError(f"a window of the history took {value!r} seconds")
-    return value
-
-
-def read_texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError("it holds something else where there should be a list of texts")
-    return tuple(values)
+        if isinstance(values, dict) and "answered" in values:
+            values = {"labelled": values["answered"], **values}
+        record = fields_from_plain(cls, values, what)
+        for name in COUNTS:
+            if getattr(record, name) < 0:
+                raise ValueError(f"{what}, {name}: {getattr(record, name)} is below 0")
+        return record

@@ -1,12 +1,12 @@
 """Everything a stream is between two steps, as values: nothing here is ever changed in place."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
+from s2osc.codec import to_plain
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.stream.history import SeedAccuracy, WindowRecord
@@ -70,21 +70,8 @@ class StreamFacts:
     def to_json(self) -> dict[str, Any]:
         if self.preset is None:
             return {"labels_are_numbers": self.labels_are_numbers}
-        backbone = self.backbone and self.backbone.to_json()
+        backbone = to_plain(self.backbone)
         return {"preset": self.preset, "shape": self.shape, "backbone": backbone}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        texts = {name: values.get(name) for name in ("preset", "shape")}
-        for name, text in texts.items():
-            if not isinstance(text, str | None):
-                raise ValueError(f"the {name} is {text!r:.100}, not a text")
-        backbone = values.get("backbone")
-        return cls(
-            **texts,
-            backbone=backbone and BackboneEntry.from_json(backbone),
-            labels_are_numbers=bool(values.get("labels_are_numbers")),
-        )
 
 
 @dataclass(frozen=True, eq=False)

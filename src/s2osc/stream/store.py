@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,11 +26,12 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from s2osc import files
+from s2osc.codec import fields_from_plain, from_plain, to_plain
 from s2osc.errors import DataError, ModelError, OutputError, SettingsError
 from s2osc.pipeline.storage import as_tensors, describe_network, network_tensors, read_network
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change, flatten
-from s2osc.stream.history import WindowRecord, read_texts
+from s2osc.stream.history import WindowRecord
 from s2osc.stream.learner import Incremental, Knowledge
 from s2osc.stream.memory import Memory
 from s2osc.stream.state import KnownClass, Questions, StreamFacts, StreamState, Waiting
@@ -130,9 +131,7 @@ class Store:
         values = {
             "format": FORMAT,
             "s2osc": __version__,
-            "current": pointer.current._asdict(),
-            "previous": pointer.previous and pointer.previous._asdict(),
-            "last": pointer.last,
+            **to_plain(pointer),
         }
         with files.writing(self.folder, AS_IT_WAS):
             files.write_whole(self.folder / POINTER, _as_json(values))
@@ -230,19 +229,15 @@ def read_pointer(folder: Path) -> Pointer:
         )
     values = files.read_json(path, COPY_AGAIN, ModelError)
     with files.guarded(path, COPY_AGAIN, ModelError):
-        found = int(values["format"])
-        if found > FORMAT:
+        wanted = int(values["format"])
+        if wanted > FORMAT:
             raise ModelError(
-                f"the stream in {folder} is of format {found}, written by s2osc "
+                f"the stream in {folder} is of format {wanted}, written by s2osc "
                 f"{values.get('s2osc', '?')}; this is {__version__}, which reads up to format "
                 f"{FORMAT}: install a newer s2osc"
             )
-        current, previous = _version_of(values["current"]), values["previous"]
-        return Pointer(current, previous and _version_of(previous), int(values["last"]))
-
-
-def _version_of(values: dict[str, Any]) -> Version:
-    return Version(int(values["number"]), str(values["sha256"]), str(values["what"]))
+        found = {name: values[name] for name in Pointer._fields}
+        return fields_from_plain(Pointer, found, "it")
 
 
 # --- writing ---------------------------------------------------------------------------------
@@ -326,14 +321,14 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
     return {
         "s2osc": __version__,
         "seed": state.seed,
-        "classes": [asdict(known) for known in state.classes],
+        "classes": to_plain(state.classes),
         "settings": flatten(state.learner),
         "networks": {"teacher": describe_network(state.knowledge.teacher.network)},
         "waiting": state.waiting.labels,
         "asked": questions
         and {"names": questions.names, "why": questions.why, "answers": questions.answers},
-        "history": [record.to_json() for record in state.history],
-        "facts": state.facts.to_json(),
+        "history": to_plain(state.history),
+        "facts": to_plain(state.facts),
         "former": state.former,
         "objects": objects,
     }
@@ -413,6 +408,9 @@ def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: 
     def array(name: str) -> np.ndarray:
         return tensors[name].numpy()
 
+    def texts(found: dict[str, Any], name: str) -> tuple[str, ...]:
+        return from_plain(tuple[str, ...], found[name], name)
+
     teacher = Teacher(read_network("teacher", values, tensors, device), array("centres"))
     memory = Memory(
         Labelled(array("exemplars.inputs"), array("exemplars.labels")),
@@ -422,25 +420,22 @@ def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: 
     state = StreamState(
         learner=change(Incremental(), values["settings"]),
         knowledge=Knowledge(teacher, memory),
-        classes=tuple(
-            KnownClass(str(known["name"]), int(known["since"]), int(known["n_labels"]))
-            for known in values["classes"]
-        ),
+        classes=from_plain(tuple[KnownClass, ...], values["classes"], "a class"),
         seed=int(values["seed"]),
-        waiting=Waiting(array("waiting"), read_texts(values["waiting"])),
+        waiting=Waiting(array("waiting"), texts(values, "waiting")),
         ignored=array("ignored"),
-        history=tuple(WindowRecord.from_json(record) for record in values["history"]),
+        history=from_plain(tuple[WindowRecord, ...], values["history"], "a window of the history"),
         questions=asked
         and Questions(
-            names=read_texts(asked["names"]),
+            names=texts(asked, "names"),
             inputs=array("asked.inputs"),
             groups=array("asked.groups"),
             suggested=array("asked.suggested"),
-            why=read_texts(asked["why"]),
-            answers=read_texts(asked["answers"]),
+            why=texts(asked, "why"),
+            answers=texts(asked, "answers"),
         ),
-        facts=StreamFacts.from_json(values["facts"]),
-        former={str(name): str(now) for name, now in values.get("former", {}).items()},
+        facts=from_plain(StreamFacts, values["facts"], "its facts"),
+        former=from_plain(dict[str, str], values.get("former", {}), "its former names"),
     )
     _check_fit(state)
     return state

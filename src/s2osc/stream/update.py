@@ -6,11 +6,11 @@ The paper's constraint, that the loss on the memory may not rise, is relaxed int
 whether it holds is measured after every update, on the memory and on seeds that f never learns.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle, islice
-from typing import Any, Literal, Self
+from typing import Literal
 
 import numpy as np
 import torch
@@ -54,18 +54,10 @@ class Losses:
 
     before: float
     after: float
+    holds: bool = field(init=False)  # the constraint of the paper's update: the loss may not rise
 
-    @property
-    def holds(self) -> bool:
-        """The constraint of the paper's update: the loss may not rise."""
-        return self.after <= self.before
-
-    def to_json(self) -> dict[str, Any]:
-        return {"before": self.before, "after": self.after, "holds": self.holds}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(float(values["before"]), float(values["after"]))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", self.after <= self.before)
 
 
 @dataclass(frozen=True)
@@ -76,23 +68,6 @@ class Account:
     n_new_classes: int
     memory: Losses  # of the exemplars, as in the paper
     seeds: Losses | None  # of items f never learns from; None: there were none
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "n_labels": self.n_labels,
-            "n_new_classes": self.n_new_classes,
-            "memory": self.memory.to_json(),
-            "seeds": self.seeds and self.seeds.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        return cls(
-            n_labels=int(values["n_labels"]),
-            n_new_classes=int(values["n_new_classes"]),
-            memory=Losses.from_json(values["memory"]),
-            seeds=values["seeds"] and Losses.from_json(values["seeds"]),
-        )
 
 
 def widen(network: Network, n_classes: int, *, seed: int) -> Network:

@@ -589,7 +589,7 @@ def record_update(
         last = replace(
             last,
             new_classes=tuple(joined),
-            updates=(*last.updates, UpdateRecord(account, round(seconds, 2))),
+            updates=(*last.updates, UpdateRecord(**vars(account), seconds=round(seconds, 2))),
             classes=audit_classes(state.knowledge, state.class_names),
         )
     return replace(state, history=(*state.history[:-1], last))

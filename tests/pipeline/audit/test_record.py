@@ -78,12 +78,19 @@ def test_a_record_that_lacks_a_key_is_refused(key):
         (None, "its audit is a NoneType, not an object"),
         ([1], "its audit is a list"),
         (RECORD | {"schema": 2}, "its audit has schema 2; this version reads 1"),
-        (RECORD | {"unknown_share": {"estimate": "much", "low": 0, "high": 1}}, "has 'much' where"),
-        (RECORD | {"threshold": float("nan")}, "has nan where a number is wanted"),
-        (RECORD | {"aim": 1, "curve": 7}, "its audit is damaged: "),
+        (
+            RECORD | {"unknown_share": {"estimate": "much", "low": 0, "high": 1}},
+            "'much' is not a number",
+        ),
+        (RECORD | {"threshold": float("nan")}, "its audit, threshold: nan is not a number"),
+        (RECORD | {"aim": 1}, "its audit, aim: 1 is not a text"),
+        (RECORD | {"curve": 7}, "its audit, curve: 7 is not a list"),
         (RECORD | {"false_alarm": {"per_class": {}}}, "its audit lacks 'estimate'"),
         (RECORD | {"seeds": {"number": 3, "per_class": [1]}}, "its audit is damaged: "),
-        (RECORD | {"purity": {"k": True, "estimate": 1.0, "curve": []}}, "has True where"),
+        (
+            RECORD | {"purity": {"k": True, "estimate": 1.0, "curve": []}},
+            "purity, k: True is not a whole number",
+        ),
     ],
 )
 def test_what_is_no_audit_is_refused_in_one_line(record, words):

@@ -14,6 +14,7 @@ from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.bench.methods import NETWORKS, adapt, run_facts
 from s2osc.bench.tasks.task import Trial, cached_networks
+from s2osc.codec import to_plain
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import (
     LabelledSet,
@@ -159,7 +160,7 @@ def follow_stream(
                 "labels": len(rows),
                 "n_new": len(new),
                 "n_found": len(np.intersect1d(new, stream.windows[number - 1].truth[rows])),
-                "update": account.to_json() if account else None,
+                "update": to_plain(account),
                 "seconds": {step: clock.last[step] for step in ("recognise", "learn")},
                 "peak_memory_mb": peak_memory(),
             }

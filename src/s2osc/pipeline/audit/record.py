@@ -6,10 +6,10 @@ is None.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from s2osc.codec import fields_from_plain, from_plain, to_plain
 from s2osc.pipeline.audit.statistics import Estimate
 
 SCHEMA = 1
@@ -42,6 +42,23 @@ class OperatingPoint:
     recall: Estimate
     threshold: float  # on the unknown score
     n_unknown: int  # items of the pool above it
+
+    def to_json(self) -> dict[str, Any]:
+        """The interval of the recall stands beside the other figures."""
+        recall, low, high = self.recall
+        figures = {"threshold": self.threshold, "n_unknown": self.n_unknown}
+        return {
+            "false_alarm": self.false_alarm,
+            "recall": recall,
+            "low": low,
+            "high": high,
+        } | figures
+
+    @classmethod
+    def from_json(cls, row: Any, what: str) -> Self:
+        interval = {"estimate": row["recall"], "low": row["low"], "high": row["high"]}
+        others = {name: row[name] for name in row if name not in interval}
+        return fields_from_plain(cls, others | {"recall": interval}, what)
 
 
 @dataclass(frozen=True)
@@ -103,155 +120,81 @@ class Audit:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as they stand in ``summary.json``."""
-        classes = self.classes
+
+        def per_class(figure: str) -> dict[str, Any]:
+            return {each.name: getattr(each, figure) for each in self.classes}
+
         return {
             "schema": SCHEMA,
             "nothing_unknown": self.nothing_unknown,
             "threshold": self.threshold,
             "sure_known_below": self.sure_known_below,
-            "seeds": {
-                "number": self.n_seeds,
-                "per_class": {each.name: each.n_seeds for each in classes},
-            },
+            "seeds": {"number": self.n_seeds, "per_class": per_class("n_seeds")},
             "rule": self.rule,
             "wanted_false_alarm": self.wanted_false_alarm,
             "aim": self.aim,
             "smallest_false_alarm": self.smallest_false_alarm,
-            "test": asdict(self.test),
-            "unknown_share": self.unknown_share._asdict(),
-            "unknown_recall": _interval_json(self.unknown_recall),
-            "curve": [
-                {
-                    "false_alarm": point.false_alarm,
-                    "recall": point.recall.estimate,
-                    "low": point.recall.low,
-                    "high": point.recall.high,
-                    "threshold": point.threshold,
-                    "n_unknown": point.n_unknown,
-                }
-                for point in self.curve
-            ],
-            "prior_shift": {
-                "found": self.is_shifted,
-                "weights": {each.name: each.weight for each in classes},
-            },
-            "false_alarm": rate_json(
-                self.false_alarm, {each.name: each.false_alarm for each in classes}
-            ),
-            "known_accuracy": rate_json(
-                self.known_accuracy, {each.name: each.known_accuracy for each in classes}
-            ),
-            "purity": None
-            if self.purity is None
-            else asdict(self.purity) | {"curve": [asdict(point) for point in self.purity.curve]},
-            "groups": None
-            if self.groups is None
-            else asdict(self.groups)
-            | {"stability": list(self.groups.stability), "tightness": list(self.groups.tightness)},
+            "test": to_plain(self.test),
+            "unknown_share": to_plain(self.unknown_share),
+            "unknown_recall": to_plain(self.unknown_recall),
+            "curve": to_plain(self.curve),
+            "prior_shift": {"found": self.is_shifted, "weights": per_class("weight")},
+            "false_alarm": to_plain(Rate(self.false_alarm, per_class("false_alarm"))),
+            "known_accuracy": to_plain(Rate(self.known_accuracy, per_class("known_accuracy"))),
+            "purity": to_plain(self.purity),
+            "groups": to_plain(self.groups),
         }
 
     @classmethod
-    def from_json(cls, record: object) -> Self:
+    def from_json(cls, record: Any, what: str = "its audit") -> Self:
         """What ``to_json`` wrote; a ValueError says why it is no such record."""
         if not isinstance(record, dict):
-            raise ValueError(f"its audit is a {type(record).__name__}, not an object")
+            raise ValueError(f"{what} is a {type(record).__name__}, not an object")
         if record.get("schema", SCHEMA) != SCHEMA:
-            raise ValueError(
-                f"its audit has schema {record['schema']!r}; this version reads {SCHEMA}"
-            )
+            raise ValueError(f"{what} has schema {record['schema']!r}; this version reads {SCHEMA}")
         try:
-            return cls._read(record)
+            seeds, shift = record["seeds"], record["prior_shift"]
+            rates = {name: Rate.from_json(record[name], f"{what}, {name}") for name in RATES}
+            classes = [
+                {"name": name, "n_seeds": n, "weight": shift["weights"][name]}
+                | {rate: to_plain(rates[rate].per_class[name]) for rate in RATES}
+                for name, n in seeds["per_class"].items()
+            ]
+            found = {"rule": "seeds", **record, "classes": classes}
+            found |= {rate: to_plain(rates[rate].overall) for rate in RATES}
+            found |= {"n_seeds": seeds["number"], "is_shifted": shift["found"]}
+            # Words may stand beside the figures.
+            found["test"] = {
+                field.name: record["test"][field.name] for field in fields(UnknownTest)
+            }
+            return fields_from_plain(
+                cls, {field.name: found[field.name] for field in fields(cls)}, what
+            )
         except KeyError as error:
-            raise ValueError(f"its audit lacks {error}") from error
+            raise ValueError(f"{what} lacks {error}") from error
         except (LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"its audit is damaged: {error}") from error
-
-    @classmethod
-    def _read(cls, record: dict[str, Any]) -> Self:
-        alarms, accuracies = (record[name]["per_class"] for name in RATES)
-        weights = record["prior_shift"]["weights"]
-        purity, groups = record["purity"], record["groups"]
-        return cls(
-            nothing_unknown=bool(record["nothing_unknown"]),
-            threshold=_perhaps(record["threshold"]),
-            sure_known_below=_perhaps(record["sure_known_below"]),
-            rule=str(record.get("rule", "seeds")),
-            aim=str(record["aim"]),
-            wanted_false_alarm=_number(record["wanted_false_alarm"]),
-            smallest_false_alarm=_number(record["smallest_false_alarm"]),
-            n_seeds=int(_number(record["seeds"]["number"])),
-            test=UnknownTest(_number(record["test"]["p_value"]), _number(record["test"]["level"])),
-            unknown_share=read_interval(record["unknown_share"]),
-            unknown_recall=perhaps_interval(record["unknown_recall"]),
-            false_alarm=perhaps_interval(record["false_alarm"]),
-            known_accuracy=perhaps_interval(record["known_accuracy"]),
-            is_shifted=bool(record["prior_shift"]["found"]),
-            classes=tuple(
-                ClassAudit(
-                    name=name,
-                    n_seeds=int(_number(n)),
-                    weight=_number(weights[name]),
-                    false_alarm=perhaps_interval(alarms[name]),
-                    known_accuracy=perhaps_interval(accuracies[name]),
-                )
-                for name, n in record["seeds"]["per_class"].items()
-            ),
-            curve=tuple(
-                OperatingPoint(
-                    false_alarm=_number(row["false_alarm"]),
-                    recall=read_interval({**row, "estimate": row["recall"]}),
-                    threshold=_number(row["threshold"]),
-                    n_unknown=int(_number(row["n_unknown"])),
-                )
-                for row in record["curve"]
-            ),
-            purity=purity
-            and PurityAudit(
-                k=int(_number(purity["k"])),
-                estimate=_perhaps(purity["estimate"]),
-                curve=tuple(
-                    PurityPoint(int(_number(row["k"])), _number(row["purity"]), _number(row["low"]))
-                    for row in purity["curve"]
-                ),
-            ),
-            groups=groups
-            and GroupsAudit(
-                number=int(_number(groups["number"])),
-                low=int(_number(groups["low"])),
-                high=int(_number(groups["high"])),
-                stability=tuple(_number(value) for value in groups["stability"]),
-                tightness=tuple(_number(value) for value in groups["tightness"]),
-            ),
-        )
+            raise ValueError(f"{what} is damaged: {error}") from error
 
 
 RATES = ("false_alarm", "known_accuracy")
 
 
-def _interval_json(figure: Estimate | None) -> dict[str, float] | None:
-    return None if figure is None else figure._asdict()
+@dataclass(frozen=True)
+class Rate:
+    """A rate of all known items and of each class; None where it cannot be estimated."""
 
+    overall: Estimate | None
+    per_class: Mapping[str, Estimate | None]
 
-def rate_json(figure: Estimate | None, per_class: Mapping[str, Estimate | None]) -> dict[str, Any]:
-    """A rate of all known items and of each class; one that is absent has null for a figure."""
-    ends = dict.fromkeys(Estimate._fields) if figure is None else figure._asdict()
-    of_classes = {name: _interval_json(each) for name, each in per_class.items()}
-    return ends | {"per_class": of_classes}
+    def to_json(self) -> dict[str, Any]:
+        """The figures of all items stand beside those of the classes; absent ones are null."""
+        absent = dict.fromkeys(Estimate._fields)
+        return (to_plain(self.overall) or absent) | {"per_class": to_plain(self.per_class)}
 
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise ValueError(f"its audit has {value!r:.50} where a number is wanted")
-    return value
-
-
-def _perhaps(value: object) -> float | None:
-    return None if value is None else _number(value)
-
-
-def read_interval(record: Mapping[str, Any]) -> Estimate:
-    return Estimate(*(_number(record[end]) for end in Estimate._fields))
-
-
-def perhaps_interval(record: Mapping[str, Any] | None) -> Estimate | None:
-    return None if record is None or record["estimate"] is None else read_interval(record)
+    @classmethod
+    def from_json(cls, values: Any, what: str) -> Self:
+        overall = {name: values[name] for name in Estimate._fields}
+        return cls(
+            None if overall["estimate"] is None else from_plain(Estimate, overall, what),
+            from_plain(Mapping[str, Estimate | None], values["per_class"], what),
+        )
