@@ -30,7 +30,7 @@ from s2osc.app.classify import Request, classify_files, demo
 from s2osc.app.predict import predict_files
 from s2osc.app.results_folder import RESULTS
 from s2osc.data.datasets import Dataset
-from s2osc.errors import DataError, OutputError, SettingsError
+from s2osc.errors import OutputError, SettingsError
 
 NUMBERS = ["confidence", "nearest_confidence", "unknown_score", "distinctness"]
 COLUMNS = ["item", "label", "group", "confidence", "nearest", *NUMBERS[1:], "filtered"]
@@ -415,48 +415,6 @@ def test_a_run_that_cannot_be_is_refused_before_anything_is_read(tmp_path, run, 
 def test_a_seed_below_zero_is_refused():
     with pytest.raises(SettingsError, match="the seed is -1; give a whole number from 0"):
         Request(seed=-1)
-
-
-# Answering again with a saved model
-
-
-@pytest.mark.parametrize("kind", FORMS)
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_saved_model_answers_for_the_same_pool_nearly_as_before(tmp_path, expected, kind, suffix):
-    pool, out = FORMS[kind]["pool"]["npy"](tmp_path), tmp_path / f"again{suffix}"
-    answer, notes = predict_files(expected[kind] / "model", pool, out)
-    table = read_csv(out) if suffix == ".csv" else pq.read_table(out)
-    assert table.column_names == COLUMNS
-    # In its pool an item is also judged by its neighbours, of which a new item has none.
-    for name, at_least in (("label", 0.85), ("nearest", 1.0)):
-        again, before = (t[name].to_pylist() for t in (table, answers(expected[kind])))
-        assert np.mean(np.equal(again, before)) >= at_least
-    assert (len(answer.labels), notes) == (len(POOL), [])
-    assert not any(table["filtered"].to_pylist())
-
-
-def test_without_seeds_a_saved_model_answers_for_the_same_pool_as_before(tmp_path):
-    known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
-    classify_files(known, pool, tmp_path / "out", quick_request("plain"))
-    predict_files(tmp_path / "out" / "model", pool, tmp_path / "again.parquet")
-    again = pq.read_table(tmp_path / "again.parquet").drop_columns(["item", "filtered"])
-    assert again.equals(answers(tmp_path / "out").drop_columns("filtered"))
-
-
-def test_new_images_of_other_sizes_come_to_the_shape_of_the_model(tmp_path, expected):
-    folder = image(tmp_path / "items" / "a.png", size=(40, 30), mode="RGB").parent
-    text(folder / "b.png", "no image")
-    answer, notes = predict_files(expected["images"] / "model", folder, tmp_path / "a.csv")
-    assert len(answer.labels) == 1
-    (note,) = notes
-    assert note.startswith("1 item was skipped (first: b.png, not an image of a known format); ")
-
-
-def test_new_items_of_another_kind_are_refused(tmp_path, expected):
-    with pytest.raises(DataError, match="holds vectors, the model was trained on images"):
-        predict_files(
-            expected["images"] / "model", npy(tmp_path / "a.npy", POOL_VECTORS), tmp_path / "a.csv"
-        )
 
 
 # The demo
