@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from s2osc.pipeline.grouping.graph import best_cut, cuts, links, nearest_others
+from s2osc.pipeline.grouping.graph import (
+    best_cut,
+    cut_at,
+    cuts,
+    cuts_by_rank,
+    links,
+    nearest_others,
+)
 from samples import make_blobs
 
 
@@ -42,6 +49,24 @@ def test_a_third_group_does_not_enter_the_cut_between_two():
     nearest = np.array([[1], [0], [3], [0], [5], [0]])
     groups = np.array([0, 0, 1, 1, 2, 2])
     assert cuts(nearest, groups)[0, 1] == pytest.approx(1 / 5 + 1 / 3)
+
+
+def test_several_sets_of_rows_are_cut_as_each_by_itself():
+    sets = np.random.default_rng(0).normal(size=(4, 12, 3)).astype(np.float32)
+    nearest = nearest_others(sets, 3)
+    sides = np.repeat([0, 1], [5, 7])
+    for each, rows, cut in zip(nearest, sets, cut_at(nearest, 5), strict=True):
+        assert (each == nearest_others(rows, 3)).all()
+        assert cut == cuts(each, sides)[0, 1]
+
+
+def test_cuts_along_a_ranking_are_those_between_its_two_sides():
+    random = np.random.default_rng(0)
+    nearest = nearest_others(random.normal(size=(30, 2)), 3)
+    rank = random.permutation(30)
+    found = cuts_by_rank(nearest, rank)
+    for place in range(1, 30):
+        assert found[place] == cuts(nearest, (rank >= place).astype(int))[0, 1]
 
 
 def test_the_best_cut_parts_two_blobs():

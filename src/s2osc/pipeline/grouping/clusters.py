@@ -18,6 +18,7 @@ from s2osc.arrays import chunks, unit_rows
 from s2osc.errors import SettingsError
 from s2osc.pipeline.grouping.graph import (
     best_cut,
+    cut_at,
     cuts,
     links,
     n_neighbours,
@@ -198,12 +199,13 @@ def _cut_between(
 ) -> float:
     """The normalised cut between two groups, in units of the best cut through a known class."""
     size, unit = calibration.pick(2 * min(len(a), len(b)))
-    found = []
-    for _ in range(_n_draws(size)):
-        parts = [_draw(rows, size // 2, random) for rows in (a, b)]
-        sides = np.repeat([0, 1], [len(part) for part in parts])
-        nearest = nearest_others(np.concatenate(parts), n_neighbours(size))
-        found.append(cuts(nearest, sides)[0, 1])
+    draws = np.stack(
+        [
+            np.concatenate([_draw(rows, size // 2, random) for rows in (a, b)])
+            for _ in range(_n_draws(size))
+        ]
+    )
+    found = cut_at(nearest_others(draws, n_neighbours(size)), min(len(a), size // 2))
     return float(np.mean(found)) / unit
 
 

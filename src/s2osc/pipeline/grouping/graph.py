@@ -1,6 +1,5 @@
 """A graph of nearest neighbours, and how many of its links a cut loses."""
 
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -16,19 +15,21 @@ class GraphCut(NamedTuple):
 
 
 def nearest_others(rows: np.ndarray, k: int, copies: np.ndarray | None = None) -> np.ndarray:
-    """(n, k): the nearest other rows of each row, or of its copy."""
-    mean = rows.mean(0)  # centred: large values would round small differences away
+    """(..., n, k): the nearest other rows of each row, or of its copy, in each set of rows."""
+    mean = rows.mean(-2, keepdims=True)  # centred: large values would round small differences away
     rows = rows - mean
     of = rows if copies is None else copies - mean
-    distances = (rows**2).sum(1) - 2 * of @ rows.T  # without the own square: same order
-    np.fill_diagonal(distances, np.inf)
-    k = min(k, len(rows) - 1)
-    return np.argpartition(distances, k - 1, axis=1)[:, :k]
+    # Without the own square: same order.
+    distances = (rows**2).sum(-1)[..., None, :] - 2 * of @ rows.swapaxes(-1, -2)
+    n = rows.shape[-2]
+    distances[..., np.arange(n), np.arange(n)] = np.inf
+    k = min(k, n - 1)
+    return np.argpartition(distances, k - 1, axis=-1)[..., :k]
 
 
 def n_neighbours(n: int) -> int:
     """The number of neighbours in the graph of n items."""
-    return int(np.clip(n // 40, 3, 10))
+    return min(max(n // 40, 3), 10)
 
 
 def slowest_modes(nearest: np.ndarray, n_modes: int, random: np.random.Generator) -> np.ndarray:
@@ -75,6 +76,43 @@ def best_cut(rows: np.ndarray, random: np.random.Generator) -> GraphCut:
     nearest = nearest_others(rows, n_neighbours(len(rows)))
     rank = np.argsort(np.argsort(slowest_modes(nearest, 2, random)[:, 1], kind="stable"))
     places = np.unique(np.linspace(0.1, 0.9, 81) * len(rows)).astype(int)
-    found = [(rank >= place).astype(int) for place in places]
-    parted = [GraphCut(float(cuts(nearest, sides)[0, 1]), sides) for sides in found]
-    return min(parted, key=attrgetter("value"))
+    values = cuts_by_rank(nearest, rank)[places]
+    best = int(values.argmin())
+    return GraphCut(float(values[best]), (rank >= places[best]).astype(int))
+
+
+def cut_at(nearest: np.ndarray, place: int) -> np.ndarray:
+    """(...): the normalised cut between the rows before a place and the others, in each set.
+
+    >>> cut_at(np.array([[1], [0], [3], [0]]), 2).round(3).item()
+    0.533
+    """
+    within = (nearest[..., :place, :] < place).sum((-2, -1))
+    outside = (nearest[..., place:, :] >= place).sum((-2, -1))
+    return _normalised(within, outside, nearest.shape[-2] * nearest.shape[-1])
+
+
+def cuts_by_rank(nearest: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """(n,) for each p the normalised cut between the p rows of lowest rank and the others.
+
+    >>> cuts_by_rank(np.array([[1], [0], [3], [0]]), np.array([0, 1, 2, 3]))[2].round(3).item()
+    0.533
+    """
+    own, other = np.broadcast_to(rank[:, None], nearest.shape), rank[nearest]
+    within = _count_below(np.maximum(own, other), len(rank))
+    touching = _count_below(np.minimum(own, other), len(rank))
+    return _normalised(within, nearest.size - touching, nearest.size)
+
+
+def _count_below(numbers: np.ndarray, n: int) -> np.ndarray:
+    """(n,) how many of the numbers are below 0, 1, ..., n - 1."""
+    counts = np.bincount(numbers.ravel(), minlength=n)
+    return np.cumsum(counts) - counts
+
+
+def _normalised(within: np.ndarray, outside: np.ndarray, n_links: int) -> np.ndarray:
+    """The normalised cut between two parts with so many links within each."""
+    crossing = n_links - within - outside
+    # A link within a part has both ends there.
+    first, second = (np.maximum(2 * inner + crossing, 1) for inner in (within, outside))
+    return crossing / first + crossing / second
