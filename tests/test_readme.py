@@ -1,10 +1,11 @@
-"""The README's examples, run as they stand."""
+"""The README's examples: with smaller networks, and, where there is time, as they stand."""
 
 import csv
 import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +17,45 @@ from s2osc.cli.main import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
+SMALL = {
+    f"{role}.{name}": value
+    for role in ("teacher", "student")
+    for name, value in {
+        "network.widths": (16, 16, 32),
+        "network.hidden": (64, 32),
+        "training.min_steps": 100,
+    }.items()
+} | {"clusters.n_resamples": 2}
+at_both_sizes = pytest.mark.parametrize(
+    "settings", [SMALL, pytest.param({}, marks=pytest.mark.slow)], ids=["small", "as they stand"]
+)
+
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_python_example_tells_known_from_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+def run_python(example: str, call: str, settings: dict[str, Any], **names: object) -> None:
+    """Run an example; the settings become the last argument of a call that stands in it."""
+    assert call in example
+    more = call.replace(")", f", settings={settings})").replace("(, ", "(")
+    exec(compile(example.replace(call, more), "README.md", "exec"), names)
+
+
+def run_command(line: str, settings: dict[str, Any]) -> None:
+    """Run a command; those that train take the settings."""
+    program, *words = shlex.split(line.removeprefix("$ "), comments=True)
+    assert program == "s2osc"
+    more = [f"--set={name}={str(value).strip('()')}" for name, value in settings.items()]
+    assert main([*words, *more] if "--known" in words else words) == 0
+
+
+@at_both_sizes
+def test_the_python_example_tells_known_from_unknown(
+    settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     example, _ = blocks("python")
-    exec(compile(example, "README.md", "exec"), {})
+    run_python(example, "S2OSC()", settings)
     labels, share_right, groups, audit = capsys.readouterr().out.strip().splitlines()
     assert "-1" in labels
     assert float(share_right) > 0.9
@@ -31,20 +63,26 @@ def test_the_python_example_tells_known_from_unknown(capsys: pytest.CaptureFixtu
     assert audit.startswith("{'estimate': ")
 
 
+@at_both_sizes
 def test_the_stream_in_python_learns_the_classes_that_arrive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _, example = blocks("python")
-    exec(compile(example, "README.md", "exec"), {"np": np, "digits": load_digits()})
+    call = "OpenStream(V[early & known], y[early & known], budget=60)"
+    run_python(example, call, settings, np=np, digits=load_digits())
     printed = json.loads(capsys.readouterr().out)
     assert printed[:6] == list(range(6))
     assert sorted(printed[6:]) == [6, 7]
     assert OpenStream.load("stream").classes == printed
 
 
+@at_both_sizes
 def test_the_commands_of_a_stream_answer_ask_and_learn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digits = load_digits()
     for n, (image, label) in enumerate(zip(digits.images[:700], digits.target, strict=False)):
@@ -55,10 +93,9 @@ def test_the_commands_of_a_stream_answer_ask_and_learn(
     monkeypatch.chdir(tmp_path)
     _, example = blocks("console")
     for line in example.strip().splitlines():
-        words = shlex.split(line.removeprefix("$ "), comments=True)
-        if "answer" in words:
+        if "stream answer" in line:
             fill_in(tmp_path / "monday" / "queries.csv")
-        assert main(words[1:]) == 0
+        run_command(line, settings)
     assert "5" in OpenStream.load("stream").classes
 
 
@@ -75,8 +112,9 @@ def fill_in(path: Path) -> None:
         writer.writerows(rows)
 
 
+@at_both_sizes
 def test_the_commands_classify_a_folder_and_predict_for_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digits = load_digits()
     for n, (image, label) in enumerate(zip(digits.images[:600], digits.target, strict=False)):
@@ -87,8 +125,6 @@ def test_the_commands_classify_a_folder_and_predict_for_another(
     monkeypatch.chdir(tmp_path)
     example, _ = blocks("console")
     for line in example.strip().splitlines():
-        program, *arguments = shlex.split(line.removeprefix("$ "))
-        assert program == "s2osc"
-        assert main(arguments) == 0
+        run_command(line, settings)
     assert (tmp_path / "results" / "report.html").exists()
     assert len((tmp_path / "later.csv").read_text().splitlines()) == 101
