@@ -14,7 +14,7 @@ from s2osc.app.classify import Request
 from s2osc.app.simulate import Course, Material, number_of, simulate
 from s2osc.cli.main import main
 from s2osc.errors import SettingsError
-from s2osc.stream.windows import QuerySettings
+from s2osc.stream.queries import QuerySettings
 from samples import make_blobs, make_dataset
 
 ROLES = ("teacher", "student", "update")

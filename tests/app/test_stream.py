@@ -28,9 +28,9 @@ from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.stream import store as storing
 from s2osc.stream.answers import read_answers
 from s2osc.stream.open_stream import OpenStream
+from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import StreamFacts
 from s2osc.stream.store import open_store, read_state
-from s2osc.stream.windows import QuerySettings
 
 ROLES = ("teacher", "student", "update")
 TINY = {

@@ -11,6 +11,7 @@ from s2osc.stream.memory import herd
 from s2osc.stream.queries import (
     N_TYPICAL,
     STRATEGIES,
+    QuerySettings,
     choose_queries,
     in_turn,
     spread_out,
@@ -34,7 +35,9 @@ def window(n_known, group_sizes=(), seed=0):
 
 def ask(strategy, made, budget, *, seed=0, **more):
     answer, embeddings, groups = made
-    return choose_queries(strategy, answer, embeddings, budget, groups=groups, seed=seed, **more)
+    return choose_queries(
+        QuerySettings(budget, strategy), answer, embeddings, groups=groups, seed=seed, **more
+    )
 
 
 windows = st.builds(
@@ -166,7 +169,7 @@ def test_a_window_of_unknown_items_alone_can_be_asked_about():
 
 def test_without_groups_unknown_items_are_one():
     answer, embeddings, _ = window(30, (20, 10))
-    rows, why = choose_queries("representative", answer, embeddings, 10, seed=0)
+    rows, why = choose_queries(QuerySettings(10), answer, embeddings, seed=0)
     assert why[:7] == ["typical of group 0"] * N_TYPICAL + ["one of group 0"] * (7 - N_TYPICAL)
     assert (answer.labels[rows[:7]] == UNKNOWN).all()
 

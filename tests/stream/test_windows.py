@@ -10,23 +10,23 @@ import torch
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import TrainSettings
 from s2osc.pipeline.audit import decision
+from s2osc.stream.answers import resolve_answers
 from s2osc.stream.history import SeedAccuracy, UpdateRecord, WindowRecord
 from s2osc.stream.learner import Incremental
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.names import check_labels, name_groups, names_ever, names_in_use, rename_class
+from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import Questions, StreamFacts, StreamState, audit_classes
 from s2osc.stream.update import UpdateSettings
 from s2osc.stream.windows import (
     MOST_IGNORED,
     GroupOracle,
-    QuerySettings,
     ask_oracle,
     begin_stream,
     close_questions,
     is_ignored,
     number_classes,
     open_window,
-    resolve_answers,
     sample_ignored,
     take_answers,
     take_items,

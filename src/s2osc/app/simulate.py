@@ -31,10 +31,10 @@ from s2osc.progress import Stopwatch, track
 from s2osc.seeding import rng
 from s2osc.settings import flatten, require_least
 from s2osc.stream.open_stream import build_learner
+from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import StreamState
 from s2osc.stream.windows import (
     GroupOracle,
-    QuerySettings,
     TruthOracle,
     WindowResult,
     begin_stream,
@@ -310,7 +310,7 @@ def name_held_out(
     if not len(stream.test.truth):
         return np.empty(0, int)
     number = np.array([names.index(true_name[name]) for name in state.class_names])
-    return number[state.learner.name_known(state.knowledge, None, stream.test.inputs)]
+    return number[state.learner.name_known(state.knowledge, stream.test.inputs)]
 
 
 def judge_held_out(stream: Stream, number: int, named: np.ndarray) -> dict[str, float]:

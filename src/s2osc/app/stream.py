@@ -45,6 +45,7 @@ from s2osc.stream.history import WindowRecord
 from s2osc.stream.learner import Incremental, Learner
 from s2osc.stream.names import IGNORE, as_meant, rename_class
 from s2osc.stream.open_stream import build_learner
+from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import ClassStatus, StreamFacts, StreamState, class_statuses
 from s2osc.stream.store import (
     Pointer,
@@ -59,7 +60,6 @@ from s2osc.stream.store import (
 from s2osc.stream.update import Account
 from s2osc.stream.windows import (
     GroupOracle,
-    QuerySettings,
     UpdatedStream,
     ask_oracle,
     begin_stream,

@@ -223,7 +223,7 @@ def init(options: argparse.Namespace) -> None:
 def window(options: argparse.Namespace) -> None:
     from s2osc.app.stream import window_files
     from s2osc.progress import shown
-    from s2osc.stream.windows import QuerySettings
+    from s2osc.stream.queries import QuerySettings
 
     with shown():
         found = window_files(
@@ -333,7 +333,7 @@ def simulate(options: argparse.Namespace) -> None:
     from s2osc.app.simulate import Course
     from s2osc.app.simulate import simulate as run_simulation
     from s2osc.progress import shown
-    from s2osc.stream.windows import QuerySettings
+    from s2osc.stream.queries import QuerySettings
 
     names = options.known_classes.split(",") if options.known_classes else []
     with shown():

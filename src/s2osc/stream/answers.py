@@ -1,9 +1,13 @@
-"""queries.csv: the questions of a window, and the answers in it as a spreadsheet leaves them."""
+"""Questions and answers: queries.csv, as a spreadsheet leaves it, and what the answers are about.
+
+the file      ``queries_table`` writes the questions, ``read_answers`` reads the labels
+their items   ``match_answers`` finds the items they name, ``resolve_answers`` the label of each
+"""
 
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +17,7 @@ from s2osc.errors import DataError
 from s2osc.files import guarded, read_whole
 from s2osc.stream.names import group_word
 from s2osc.stream.state import Questions, StreamState
-from s2osc.text import clean_name, clean_text, csv_cell, from_csv_cell
+from s2osc.text import clean_name, clean_text, csv_cell, from_csv_cell, match_ids
 
 QUERIES = "queries.csv"
 COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
@@ -133,3 +137,74 @@ def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:
         delimiter = max(",;\t", key=first.count)
         header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     return header, rows
+
+
+# --- what answers are about ------------------------------------------------------------------
+
+
+def match_answers(questions: Questions, answers: Mapping[str, str]) -> dict[str, str]:
+    """Answers by the items and groups they are about, also where a spreadsheet changed a name."""
+    there = [*questions.names, *map(group_word, questions.group_sizes())]
+    matched = match_ids(answers, there)
+    for name in answers:
+        if name not in matched:
+            raise DataError(
+                f"item {name!r} was not asked about in the last window; "
+                "answer items of its queries.csv, or whole groups such as 'group 0'"
+            )
+    return {matched[name]: label for name, label in answers.items()}
+
+
+def resolve_answers(questions: Questions, answers: Mapping[str, str]) -> dict[int, str]:
+    """The label of each row: its own or that of its group; empty ones are left out."""
+    row_of = {name: row for row, name in enumerate(questions.names)}
+    groups = {group_word(group): group for group in questions.group_sizes()}
+    own, of_group = {}, {}
+    for name, label in answers.items():
+        if not label.strip():
+            continue
+        if name in row_of:
+            own[row_of[name]] = label
+        else:
+            of_group[groups[name]] = label
+    for group, label in of_group.items():
+        check_group_unchanged(questions, group, label)
+    by_group = {
+        row: of_group[group]
+        for row, group in enumerate(questions.groups.tolist())
+        if group in of_group
+    }
+    # An earlier label of an item outweighs the label of its group.
+    by_group = {row: label for row, label in by_group.items() if not questions.answers[row]}
+    return by_group | own
+
+
+def check_unchanged(questions: Questions, given: Mapping[int, str]) -> None:
+    for row, label in given.items():
+        before = questions.answers[row]
+        if before and before != label:
+            raise DataError(
+                f"item {questions.names[row]!r} was labelled {before!r} before and {label!r} now; "
+                "leave it as it was, or take the last answers back with `s2osc stream undo`"
+            )
+
+
+def check_group_unchanged(questions: Questions, group: int, label: str) -> None:
+    """Refuse a new name for a group all of whose items were called otherwise."""
+    before = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
+    if "" not in before and label not in before:
+        raise DataError(
+            f"{group_word(group)!r} is called {label!r} now, but all of its items were labelled "
+            f"{' or '.join(map(repr, sorted(before)))} before; leave it as it was, or take the "
+            "last answers back with `s2osc stream undo`"
+        )
+
+
+def count_written(
+    questions: Questions, answers: Mapping[str, str], fresh: Mapping[int, str]
+) -> int:
+    """How many of the answers are new: a named group is one, however many items it covers."""
+    row_of = {name: row for row, name in enumerate(questions.names)}
+    own = {row_of[name] for name, label in answers.items() if name in row_of and label.strip()}
+    groups = {int(questions.groups[row]) for row in fresh if row not in own}
+    return len(own & fresh.keys()) + len(groups)

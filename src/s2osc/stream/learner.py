@@ -49,6 +49,7 @@ class Recognition:
     embeddings: np.ndarray  # (n, d) of the window, to choose questions in
     groups: np.ndarray | None  # (n,) -1 where an item is called known; None: the method has none
     recogniser: Recogniser  # that predicted
+    state: Any  # of the learner after the window
 
     @property
     def solution(self) -> Solution:
@@ -68,51 +69,34 @@ class Learner(Protocol):
     def updates(self) -> bool:
         """Whether it learns anything after the beginning."""
 
+    @property
+    def needs_window(self) -> bool:
+        """Whether it takes a window to make a model of what was learnt."""
+
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Any: ...
 
     def recognise(
         self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> Recognition: ...
 
-    def learn(
-        self,
-        state: Any,
-        answers: Labelled,
-        *,
-        recognition: Recognition | None = None,
-        seed: int,
-        device: str = "cpu",
-    ) -> Any:
-        """New classes take the next numbers. ``recognition`` is of the window answered."""
+    def learn(self, state: Any, answers: Labelled, *, seed: int, device: str = "cpu") -> Any:
+        """The state after answers to the window recognised last; new classes follow the old."""
 
-    def conclude(
-        self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Recognition | None:
-        """The model after the last window, where it takes a pool to fit one; else None."""
-
-    def name_known(
-        self, state: Any, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
+    def name_known(self, state: Any, inputs: np.ndarray) -> np.ndarray:
         """(n,) the class each item would be if it were of a known one."""
 
     def account(self, state: Any) -> Account | None:
         """What the last update did, where that is known."""
 
 
-def recognition_by(recogniser: Recogniser, window: np.ndarray) -> Recognition:
+def recognition_by(recogniser: Recogniser, window: np.ndarray, state: Any) -> Recognition:
     """What a fitted method recognises in a window."""
     if isinstance(recogniser, Solution):
         answer = recogniser.answer
-        return Recognition(answer, recogniser.embeddings, answer.groups, recogniser)
+        return Recognition(answer, recogniser.embeddings, answer.groups, recogniser, state)
     predictions = recogniser.predict(window)
     groups = predictions.groups if isinstance(predictions, Answer) else None
-    return Recognition(predictions, recogniser.features(window), groups, recogniser)
-
-
-def nearest_known(recogniser: Recogniser, inputs: np.ndarray) -> np.ndarray:
-    """The best known class of each item; UNKNOWN where a method names none."""
-    predictions = recogniser.predict(inputs)
-    return predictions.labels if predictions.nearest is None else predictions.nearest
+    return Recognition(predictions, recogniser.features(window), groups, recogniser, state)
 
 
 # --- ours ------------------------------------------------------------------------------------
@@ -140,6 +124,7 @@ class Incremental:
     memory: MemorySettings = MemorySettings()
 
     updates: ClassVar[bool] = True
+    needs_window: ClassVar[bool] = False
 
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Knowledge:
         """f of the first labelled items (Eq. 1), and what is remembered of them."""
@@ -159,16 +144,10 @@ class Incremental:
         solution = self.method.solve(
             state.teacher, exemplars, pooled, Stopwatch(), seed=seed, device=device
         )
-        return recognition_by(solution, window)
+        return recognition_by(solution, window, state)
 
     def learn(
-        self,
-        state: Knowledge,
-        answers: Labelled,
-        *,
-        recognition: Recognition | None = None,
-        seed: int,
-        device: str = "cpu",
+        self, state: Knowledge, answers: Labelled, *, seed: int, device: str = "cpu"
     ) -> Knowledge:
         """What is known after a person has labelled some items; new classes follow the old."""
         training, seeds = self._hold_back(answers, seed=seed)
@@ -184,14 +163,7 @@ class Incremental:
         memory = self._remember(state.memory, teacher, training, seeds, seed=seed)
         return Knowledge(teacher, memory, replace(account, n_labels=len(answers)))
 
-    def conclude(
-        self, state: Knowledge, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> None:
-        """f is there without a window."""
-
-    def name_known(
-        self, state: Knowledge, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
+    def name_known(self, state: Knowledge, inputs: np.ndarray) -> np.ndarray:
         return state.name_known(inputs)
 
     def account(self, state: Knowledge) -> Account | None:
@@ -252,47 +224,54 @@ def for_streams(method: S2OSCMethod) -> S2OSCMethod:
 # --- methods for single pools ----------------------------------------------------------------
 
 
-class FitData(NamedTuple):
-    """What a method is fitted to next: what is remembered, and what has just come."""
+class Fitted(NamedTuple):
+    """What lasts of a method: its model, and the items it was fitted to, or is to be fitted to."""
 
-    memory: Memory | None
-    fresh: Labelled
+    model: Recogniser | None  # None: it is fitted when a window comes
+    memory: Memory | None = None
+    fresh: Labelled | None = None  # what has just come
 
     @property
     def items(self) -> Labelled:
+        """What is remembered, and what has just come."""
+        assert self.fresh is not None
         return self.fresh if self.memory is None else joined(self.memory.exemplars, self.fresh)
 
+    @property
+    def fitted(self) -> Recogniser:
+        assert self.model is not None, "a method is fitted to a window before it is asked"
+        return self.model
 
-def remembered(
-    data: FitData, recogniser: Recogniser, settings: MemorySettings, seed: int
-) -> Memory:
-    """The memory with what has just been learnt in it, in the features of the recogniser."""
-    nothing = Labelled(data.fresh.inputs[:0], data.fresh.labels[:0])
-    features = recogniser.features(data.fresh.inputs)
-    return remember(data.memory, data.fresh, features, nothing, settings, rng(seed, "memory"))
+    def remember(self, settings: MemorySettings, seed: int) -> Memory:
+        """The memory with what has just been learnt in it, in the features of the model."""
+        fresh = self.fresh
+        assert fresh is not None
+        nothing = Labelled(fresh.inputs[:0], fresh.labels[:0])
+        features = self.fitted.features(fresh.inputs)
+        return remember(self.memory, fresh, features, nothing, settings, rng(seed, "memory"))
 
 
 class ModelLearner:
-    """What learners share whose state is a fitted model: it answers without a pool."""
+    """What learners share that answer by a fitted model, without a pool."""
 
+    method: Method
     updates: ClassVar[bool] = True
+    needs_window: ClassVar[bool] = False
+
+    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
+        return Fitted(self.method.fit(known, known.inputs[:0], seed=seed, device=device))
 
     def recognise(
-        self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
+        self, state: Fitted, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> Recognition:
-        return recognition_by(model_in(state), window)
+        return recognition_by(state.fitted, window, state)
 
-    def conclude(
-        self, state: Any, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Recognition | None:
-        return None
+    def name_known(self, state: Fitted, inputs: np.ndarray) -> np.ndarray:
+        """The best known class of each item; UNKNOWN where a method names none."""
+        predictions = state.fitted.predict(inputs)
+        return predictions.labels if predictions.nearest is None else predictions.nearest
 
-    def name_known(
-        self, state: Any, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
-        return nearest_known(model_in(state), inputs)
-
-    def account(self, state: Any) -> Account | None:
+    def account(self, state: Fitted) -> Account | None:
         return None
 
 
@@ -302,53 +281,19 @@ class Refit(ModelLearner):
 
     method: Method
     memory: MemorySettings = EXEMPLARS
+    needs_window: ClassVar[bool] = True
 
-    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> FitData:
-        return FitData(None, known)
+    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
+        return Fitted(None, fresh=known)
 
     def recognise(
-        self, state: FitData, window: np.ndarray, *, seed: int, device: str = "cpu"
+        self, state: Fitted, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> Recognition:
-        return recognition_by(
-            self.method.fit(state.items, window, seed=seed, device=device), window
-        )
+        model = self.method.fit(state.items, window, seed=seed, device=device)
+        return recognition_by(model, window, state._replace(model=model))
 
-    def learn(
-        self,
-        state: FitData,
-        answers: Labelled,
-        *,
-        recognition: Recognition | None = None,
-        seed: int,
-        device: str = "cpu",
-    ) -> FitData:
-        assert recognition is not None, "a method is fitted to a window before it learns of it"
-        return FitData(remembered(state, recognition.recogniser, self.memory, seed), answers)
-
-    def conclude(
-        self, state: FitData, window: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> Recognition:
-        """One more fit, for which the last window is the pool."""
-        return self.recognise(state, window, seed=seed, device=device)
-
-    def name_known(
-        self, state: FitData, recognition: Recognition | None, inputs: np.ndarray
-    ) -> np.ndarray:
-        assert recognition is not None, "a method is fitted to a window before it is asked"
-        return nearest_known(recognition.recogniser, inputs)
-
-
-class Prototyped(NamedTuple):
-    """CPE as it is, and what it remembers."""
-
-    model: PrototypeRecogniser
-    memory: Memory
-
-
-def model_in(state: Any) -> Recogniser:
-    """The fitted model in the state of a learner."""
-    model: Recogniser = state.model if isinstance(state, Prototyped) else state
-    return model
+    def learn(self, state: Fitted, answers: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
+        return Fitted(None, state.remember(self.memory, seed), answers)
 
 
 @dataclass(frozen=True)
@@ -358,24 +303,15 @@ class Prototyping(ModelLearner):
     method: CPE
     memory: MemorySettings = EXEMPLARS
 
-    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Prototyped:
-        model = self.method.fit(known, known.inputs[:0], seed=seed, device=device)
-        return Prototyped(model, remembered(FitData(None, known), model, self.memory, seed))
+    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
+        state = super().begin(known, seed=seed, device=device)._replace(fresh=known)
+        return Fitted(state.model, state.remember(self.memory, seed))
 
-    def learn(
-        self,
-        state: Prototyped,
-        answers: Labelled,
-        *,
-        recognition: Recognition | None = None,
-        seed: int,
-        device: str = "cpu",
-    ) -> Prototyped:
-        data = FitData(state.memory, answers)
-        model = cpe.extend_prototypes(
-            state.model, data.items, self.method, seed=seed, device=device
-        )
-        return Prototyped(model, remembered(data, model, self.memory, seed))
+    def learn(self, state: Fitted, answers: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
+        old, items = state.model, state._replace(fresh=answers).items
+        assert isinstance(old, PrototypeRecogniser)
+        model = cpe.extend_prototypes(old, items, self.method, seed=seed, device=device)
+        return Fitted(model, Fitted(model, state.memory, answers).remember(self.memory, seed))
 
 
 @dataclass(frozen=True)
@@ -384,19 +320,11 @@ class Sketching(ModelLearner):
 
     method: SENCMaS
 
-    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Sketches:
-        return self.method.fit(known, known.inputs[:0], seed=seed, device=device)
-
-    def learn(
-        self,
-        state: Sketches,
-        answers: Labelled,
-        *,
-        recognition: Recognition | None = None,
-        seed: int,
-        device: str = "cpu",
-    ) -> Sketches:
-        return senc_mas.extend_sketches(state, answers.inputs, answers.labels, seed=seed)
+    def learn(self, state: Fitted, answers: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
+        assert isinstance(state.model, Sketches)
+        return Fitted(
+            senc_mas.extend_sketches(state.model, answers.inputs, answers.labels, seed=seed)
+        )
 
 
 @dataclass(frozen=True)
@@ -406,16 +334,5 @@ class Static(ModelLearner):
     method: Method
     updates: ClassVar[bool] = False
 
-    def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Recogniser:
-        return self.method.fit(known, known.inputs[:0], seed=seed, device=device)
-
-    def learn(
-        self,
-        state: Recogniser,
-        answers: Labelled,
-        *,
-        recognition: Recognition | None = None,
-        seed: int,
-        device: str = "cpu",
-    ) -> Recogniser:
+    def learn(self, state: Fitted, answers: Labelled, *, seed: int, device: str = "cpu") -> Fitted:
         return state

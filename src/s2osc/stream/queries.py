@@ -6,6 +6,7 @@ random           any item of the window
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
@@ -27,6 +28,21 @@ part of a class would mislead both, and so would a small group of it that is ask
 rest."""
 BORDER = 4
 """The most uncertain items, this many times as many as are asked, are where diverse ones are."""
+
+
+@dataclass(frozen=True)
+class QuerySettings:
+    """How many items of a window a person is asked about, and which."""
+
+    budget: int = 200
+    strategy: str = "representative"
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            names = " or ".join(STRATEGIES)
+            raise SettingsError(f"the strategy is {self.strategy!r}; give {names}")
+        if self.budget < 0:
+            raise SettingsError(f"the budget is {self.budget}; give a number of labels from 0")
 
 
 class Queries(NamedTuple):
@@ -51,32 +67,21 @@ class Choice(NamedTuple):
 
 
 def choose_queries(
-    strategy: str,
+    asking: QuerySettings,
     answer: Predictions,
     embeddings: np.ndarray,
-    budget: int,
     *,
     groups: np.ndarray | None = None,
     may_ask: np.ndarray | None = None,
     seed: int,
 ) -> Queries:
-    """At most ``budget`` items of a window; without groups, those called unknown are one."""
-    check_asking(strategy, budget)
-    n = len(answer.labels)
+    """The items of a window to ask about; without groups, those called unknown are one."""
     if groups is None:
         groups = np.where(answer.labels == UNKNOWN, 0, -1)
     if may_ask is None:
-        may_ask = np.ones(n, bool)
+        may_ask = np.ones(len(answer.labels), bool)
     choice = Choice(answer, embeddings, groups, may_ask, rng(seed, "queries"))
-    return STRATEGIES[strategy](choice, budget)
-
-
-def check_asking(strategy: str, budget: int) -> None:
-    """Refuse what cannot be asked for."""
-    if strategy not in STRATEGIES:
-        raise SettingsError(f"the strategy is {strategy!r}; give {' or '.join(STRATEGIES)}")
-    if budget < 0:
-        raise SettingsError(f"the budget is {budget}; give a number of labels from 0")
+    return STRATEGIES[asking.strategy](choice, asking.budget)
 
 
 def ask_representatives(choice: Choice, budget: int) -> Queries:

@@ -19,19 +19,19 @@ from s2osc.errors import DataError
 from s2osc.pipeline.method import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
+from s2osc.stream.answers import check_unchanged, count_written, match_answers, resolve_answers
 from s2osc.stream.history import UpdateRecord, WindowAudit, WindowRecord
 from s2osc.stream.learner import Learner, Recognition
 from s2osc.stream.names import (
     IGNORE,
     as_meant,
     check_labels,
-    group_word,
     lookalike_notes,
     name_groups,
     names_ever,
     names_in_use,
 )
-from s2osc.stream.queries import Queries, check_asking, choose_queries
+from s2osc.stream.queries import Queries, QuerySettings, choose_queries
 from s2osc.stream.state import (
     KnownClass,
     Questions,
@@ -41,23 +41,11 @@ from s2osc.stream.state import (
     audit_classes,
 )
 from s2osc.stream.update import Account
-from s2osc.text import match_ids
 from s2osc.types import UNKNOWN, Labelled
 
 LEAST_LABELS = 2
 """Labelled items a new class needs; fewer wait for more."""
 MOST_IGNORED = 300
-
-
-@dataclass(frozen=True)
-class QuerySettings:
-    """How many items of a window a person is asked about, and which."""
-
-    budget: int = 200
-    strategy: str = "representative"
-
-    def __post_init__(self) -> None:
-        check_asking(self.strategy, self.budget)
 
 
 class OpenWindow(NamedTuple):
@@ -143,7 +131,6 @@ def follow(
             answers, updated = ask_oracle(
                 window.state,
                 oracle,
-                recognition=window.recognition,
                 seed=seed_of(window.state) if seed_of else None,
                 device=device,
             )
@@ -152,26 +139,15 @@ def follow(
 
 
 def ask_oracle(
-    state: StreamState,
-    oracle: Oracle,
-    *,
-    recognition: Recognition | None = None,
-    seed: int | None = None,
-    device: str,
+    state: StreamState, oracle: Oracle, *, seed: int | None = None, device: str
 ) -> tuple[Mapping[str, str], UpdatedStream]:
     """The answers of an oracle to the open questions, and the stream that has learnt them."""
     answers = oracle.ask(state) if state.questions else {}
     if not answers:
         return answers, UpdatedStream(state, None, [])
-    updated = take_answers(
-        state,
-        answers,
-        by_person=oracle.is_person,
-        recognition=recognition,
-        seed=seed,
-        device=device,
+    return answers, take_answers(
+        state, answers, by_person=oracle.is_person, seed=seed, device=device
     )
-    return answers, updated
 
 
 # --- windows ---------------------------------------------------------------------------------
@@ -239,17 +215,21 @@ def open_window(
             state.knowledge, window, seed=seed, device=device
         )
         queries = choose_queries(
-            asking.strategy,
+            asking,
             recognition.predictions,
             recognition.embeddings,
-            asking.budget,
             groups=recognition.groups,
             may_ask=~is_ignored(state, window),
             seed=seed,
         )
     record = record_window(state, recognition, queries, clock.seconds["window"])
     questions = gather_questions(window, names, recognition, queries)
-    opened = replace(state, history=(*state.history, record), questions=questions)
+    opened = replace(
+        state,
+        knowledge=recognition.state,
+        history=(*state.history, record),
+        questions=questions,
+    )
     return OpenWindow(opened, recognition, queries)
 
 
@@ -340,7 +320,6 @@ def take_answers(
     answers: Mapping[str, str],
     *,
     by_person: bool = True,
-    recognition: Recognition | None = None,
     seed: int | None = None,
     device: str,
 ) -> UpdatedStream:
@@ -366,7 +345,6 @@ def take_answers(
         [fresh[row] for row in rows],
         notes=lookalike_notes(questions, fresh, state.class_names),
         n_written=count_written(questions, answers, fresh) if by_person else 0,
-        recognition=recognition,
         seed=seed,
         device=device,
     )
@@ -377,16 +355,6 @@ def close_questions(state: StreamState) -> StreamState:
     return replace(state, questions=None)
 
 
-def count_written(
-    questions: Questions, answers: Mapping[str, str], fresh: Mapping[int, str]
-) -> int:
-    """How many of the answers are new: a named group is one, however many items it covers."""
-    row_of = {name: row for row, name in enumerate(questions.names)}
-    own = {row_of[name] for name, label in answers.items() if name in row_of and label.strip()}
-    groups = {int(questions.groups[row]) for row in fresh if row not in own}
-    return len(own & fresh.keys()) + len(groups)
-
-
 def take_items(
     state: StreamState,
     inputs: np.ndarray,
@@ -394,7 +362,6 @@ def take_items(
     *,
     notes: Sequence[str] = (),
     n_written: int | None = None,
-    recognition: Recognition | None = None,
     seed: int | None = None,
     device: str,
 ) -> UpdatedStream:
@@ -407,18 +374,16 @@ def take_items(
     check_labels(labels, names, state.former)
     check_shape(state, inputs, "there are labels for")
     uninteresting = np.array([label == IGNORE for label in labels], bool)
-    n_ignored = int(uninteresting.sum())
     counts = {
         "answered": len(labels) if n_written is None else n_written,
         "labelled": len(labels),
-        "ignored": n_ignored,
+        "ignored": int(uninteresting.sum()),
     }
     updated = learn_items(
         replace(state, ignored=sample_ignored(state, inputs[uninteresting])),
         inputs[~uninteresting],
         [label for label in labels if label != IGNORE],
         counts,
-        recognition=recognition,
         seed=seed,
         device=device,
     )
@@ -434,64 +399,6 @@ def open_questions(state: StreamState) -> Questions:
     return state.questions
 
 
-def match_answers(questions: Questions, answers: Mapping[str, str]) -> dict[str, str]:
-    """Answers by the items and groups they are about, also where a spreadsheet changed a name."""
-    there = [*questions.names, *map(group_word, questions.group_sizes())]
-    matched = match_ids(answers, there)
-    for name in answers:
-        if name not in matched:
-            raise DataError(
-                f"item {name!r} was not asked about in the last window; "
-                "answer items of its queries.csv, or whole groups such as 'group 0'"
-            )
-    return {matched[name]: label for name, label in answers.items()}
-
-
-def resolve_answers(questions: Questions, answers: Mapping[str, str]) -> dict[int, str]:
-    """The label of each row: its own or that of its group; empty ones are left out."""
-    row_of = {name: row for row, name in enumerate(questions.names)}
-    groups = {group_word(group): group for group in questions.group_sizes()}
-    own, of_group = {}, {}
-    for name, label in answers.items():
-        if not label.strip():
-            continue
-        if name in row_of:
-            own[row_of[name]] = label
-        else:
-            of_group[groups[name]] = label
-    for group, label in of_group.items():
-        check_group_unchanged(questions, group, label)
-    by_group = {
-        row: of_group[group]
-        for row, group in enumerate(questions.groups.tolist())
-        if group in of_group
-    }
-    # An earlier label of an item outweighs the label of its group.
-    by_group = {row: label for row, label in by_group.items() if not questions.answers[row]}
-    return by_group | own
-
-
-def check_unchanged(questions: Questions, given: Mapping[int, str]) -> None:
-    for row, label in given.items():
-        before = questions.answers[row]
-        if before and before != label:
-            raise DataError(
-                f"item {questions.names[row]!r} was labelled {before!r} before and {label!r} now; "
-                "leave it as it was, or take the last answers back with `s2osc stream undo`"
-            )
-
-
-def check_group_unchanged(questions: Questions, group: int, label: str) -> None:
-    """Refuse a new name for a group all of whose items were called otherwise."""
-    before = {questions.answers[row] for row in np.flatnonzero(questions.groups == group)}
-    if "" not in before and label not in before:
-        raise DataError(
-            f"{group_word(group)!r} is called {label!r} now, but all of its items were labelled "
-            f"{' or '.join(map(repr, sorted(before)))} before; leave it as it was, or take the "
-            "last answers back with `s2osc stream undo`"
-        )
-
-
 def sample_ignored(state: StreamState, items: np.ndarray) -> np.ndarray:
     """The items that are not of interest, a limited number of them, old and new ones alike."""
     together = np.concatenate([state.ignored, items])
@@ -505,7 +412,6 @@ def learn_items(
     labels: Sequence[str],
     counts: Mapping[str, int],
     *,
-    recognition: Recognition | None,
     seed: int | None,
     device: str,
 ) -> UpdatedStream:
@@ -524,9 +430,7 @@ def learn_items(
         if seed is None:
             seed = derive(state.seed, f"answers {state.n_windows} {labels_so_far(state)}")
         with clock("update"):
-            knowledge = state.learner.learn(
-                state.knowledge, answers, recognition=recognition, seed=seed, device=device
-            )
+            knowledge = state.learner.learn(state.knowledge, answers, seed=seed, device=device)
         account = state.learner.account(knowledge)
     state = replace(
         state,

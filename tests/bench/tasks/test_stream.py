@@ -39,6 +39,7 @@ class Means:
     """The mean of each class; what is far from every mean is unknown. Blobs are easy for it."""
 
     updates: bool = True
+    needs_window: bool = False
     method: None = None
 
     def begin(self, known, *, seed, device="cpu"):
@@ -49,17 +50,14 @@ class Means:
         labels = np.where(distances.min(1) > RADIUS, UNKNOWN, distances.argmin(1))
         score = distances.min(1)
         answers = Predictions(labels, score, np.ones(len(window)), nearest=distances.argmin(1))
-        return Recognition(answers, window, None, recogniser=None)
+        return Recognition(answers, window, None, recogniser=None, state=state)
 
-    def learn(self, state, answers, *, recognition=None, seed, device="cpu"):
+    def learn(self, state, answers, *, seed, device="cpu"):
         assert set(range(len(state), answers.n_classes)) <= set(answers.labels)
         new = range(len(state), answers.n_classes)
         return (*state, *(answers.inputs[answers.labels == c].mean(0) for c in new))
 
-    def conclude(self, state, window, *, seed, device="cpu"):
-        return None
-
-    def name_known(self, state, recognition, inputs):
+    def name_known(self, state, inputs):
         return self.distances(state, inputs).argmin(1)
 
     def account(self, state):

@@ -49,9 +49,9 @@ from s2osc.stream.learner import (
     Static,
     for_streams,
 )
+from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import StreamState
 from s2osc.stream.windows import (
-    QuerySettings,
     TruthOracle,
     first_state,
     follow,
@@ -150,7 +150,7 @@ def follow_stream(
     windows, stages = [], []
     for number, result in enumerate(results, 1):
         before, recognition = result.before, result.window.recognition
-        named = learner.name_known(before.knowledge, recognition, stream.test.inputs)
+        named = learner.name_known(recognition.state, stream.test.inputs)
         stages.append(stage_accuracies(stream, number, in_stream(before, named)))
         rows, new = result.window.queries.rows, np.flatnonzero(stream.emerges == number)
         state, account = result.updated.state, result.updated.account
@@ -165,12 +165,12 @@ def follow_stream(
                 "peak_memory_mb": peak_memory(),
             }
         )
-    last = derive(seed, "after the last window")
+    last, final = derive(seed, "after the last window"), state.knowledge
     with clock("conclude"):
-        final = learner.conclude(
-            state.knowledge, stream.windows[-1].inputs, seed=last, device=device
-        )
-    named = learner.name_known(state.knowledge, final, stream.test.inputs)
+        if learner.needs_window:  # one more fit, for which the last window is the pool
+            pool = stream.windows[-1].inputs
+            final = learner.recognise(final, pool, seed=last, device=device).state
+    named = learner.name_known(final, stream.test.inputs)
     stages.append(stage_accuracies(stream, len(windows) + 1, in_stream(state, named)))
     return {
         "metrics": _averages(windows)
