@@ -233,12 +233,15 @@ def test_few_items_are_enough():
     ("settings", "message"),
     [
         (lambda: CFO(rule="both"), "CFO.rule is 'both'; give 'own' or 'recall'"),
-        (lambda: CFO(known_recall=1.0), "CFO.known_recall is 1.0; give a share between 0 and 1"),
+        (lambda: CFO(known_recall=1.1), "CFO.known_recall is 1.1; give the share of known items"),
         (lambda: CFO(open_epochs=0), "CFO.open_epochs is 0; give a number from 1"),
-        (lambda: SearchSettings(n_items=0), "search has n_items=0"),
-        (lambda: SearchSettings(n_steps=0), "n_steps=0; give both from 1"),
-        (lambda: SearchSettings(step=0.0), "search has step=0.0"),
-        (lambda: SearchSettings(distance_weight=-1.0), "distance_weight=-1.0; give a step above 0"),
+        (lambda: SearchSettings(n_items=0), "counterfactuals.n_items is 0"),
+        (lambda: SearchSettings(n_steps=0), "n_steps is 0; give a number from 1"),
+        (lambda: SearchSettings(step=0.0), "counterfactuals.step is 0.0"),
+        (
+            lambda: SearchSettings(distance_weight=-1.0),
+            "weight is -1.0; give a number from 0",
+        ),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(settings, message):

@@ -217,7 +217,7 @@ def test_stacked_views_are_told_apart():
         {"pairwise_weight": -1.0},
         {"rule": "other"},
         {"kappa": math.nan},
-        {"known_recall": 1.0},
+        {"known_recall": 1.1},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting):

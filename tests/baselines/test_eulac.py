@@ -15,7 +15,6 @@ from s2osc.baselines.eulac import (
     estimate_known_share,
     estimate_risk,
     one_vs_rest,
-    pairs,
     penalise,
     predict_from_logits,
 )
@@ -115,14 +114,6 @@ def test_the_known_share_of_easy_blobs_is_about_right():
 def test_too_few_items_for_a_share_are_refused():
     with pytest.raises(DataError, match="1 held-out known items and 9 pool items"):
         estimate_known_share(np.zeros((1, 2)), np.zeros((9, 2)), seed=0)
-
-
-def test_each_step_has_labelled_and_pool_rows():
-    batches = pairs(10, 6, 4, np.random.default_rng(0))
-    for _, (from_known, from_pool) in zip(range(5), batches, strict=False):
-        assert len(from_known) == len(from_pool) == 4
-        assert from_known.max() < 10
-        assert from_pool.max() < 6
 
 
 def test_the_largest_output_is_the_label_and_its_probability_the_confidence():

@@ -51,13 +51,13 @@ def test_values_of_machines_are_told_in_their_own_deviations():
     regions = fitted(METHODS["per class"])
     held_out = hold_out(KNOWN, RECIPE.held_out, seed=0).held_out
     rows = regions.features(held_out.inputs)
-    for c, z in enumerate(regions.inside(rows).T):
+    for c, z in enumerate(regions.model.inside(rows).T):
         assert z[held_out.labels == c].std() == pytest.approx(1)
 
 
 def test_the_label_is_that_of_the_innermost_region():
     regions = fitted(METHODS["per class"])
-    predictions, z = regions.predict(POOL), regions.inside(regions.features(POOL))
+    predictions, z = regions.predict(POOL), regions.model.inside(regions.features(POOL))
     named = predictions.labels != UNKNOWN
     np.testing.assert_array_equal(predictions.labels[named], z.argmax(1)[named])
     np.testing.assert_allclose(predictions.unknown_score, -z.max(1))
@@ -79,8 +79,8 @@ def test_components_are_whitened_where_that_is_asked_for():
 
 def test_one_machine_for_all_leaves_the_names_to_a_classifier():
     regions = fitted(METHODS["overall"])
-    assert len(regions.machines) == 1
-    assert regions.regression.n_classes == 3
+    assert len(regions.model.machines) == 1
+    assert regions.model.regression.n_classes == 3
 
 
 def test_no_more_items_of_a_class_are_taken_than_allowed():
@@ -93,7 +93,7 @@ def test_no_more_items_of_a_class_are_taken_than_allowed():
 
 def test_machines_see_no_more_items_than_allowed():
     regions = OneClassSVM(most_items=5).fit(KNOWN, POOL, seed=0)
-    assert all(machine.shape_fit_[0] == 5 for machine in regions.machines)
+    assert all(machine.shape_fit_[0] == 5 for machine in regions.model.machines)
 
 
 @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])

@@ -45,8 +45,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2osc.arrays import chunks
-from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
-from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.baselines.shared import (
+    Baseline,
+    TeacherRecipe,
+    at_recall,
+    label_items,
+    train_closed,
+)
+from s2osc.errors import S2OSCWarning
 from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
 from s2osc.nets.losses import cross_entropy
@@ -55,8 +61,8 @@ from s2osc.nets.training import outputs, shuffled, train
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
-from s2osc.settings import require_choice, require_least, require_share
-from s2osc.types import UNKNOWN, Labelled, Predictions
+from s2osc.settings import require_choice, require_least, require_positive
+from s2osc.types import Labelled, Predictions
 
 log = logging.getLogger(__name__)
 SEARCH_BATCH = 100
@@ -90,17 +96,12 @@ def sigmoid_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return F.softplus(-signs * logits).sum(1)
 
 
-def search_loss(codes: Tensor, start: Tensor, logits: Tensor, *, distance_weight: float) -> Tensor:
-    """w ||z - z_0||^2 - log P(open | G(z)), per item."""
-    return distance_weight * ((codes - start) ** 2).sum(1) + open_loss(logits)
-
-
 def search_step(
     codes: Tensor, start: Tensor, logits_of: Logits, *, step: float, distance_weight: float
 ) -> Tensor:
-    """One gradient step on the search loss, before the projection to the spheres."""
+    """One gradient step on w ||z - z_0||^2 - log P(open | G(z)), before the projection."""
     codes = codes.detach().requires_grad_()
-    loss = search_loss(codes, start, logits_of(codes), distance_weight=distance_weight)
+    loss = distance_weight * ((codes - start) ** 2).sum(1) + open_loss(logits_of(codes))
     (gradient,) = torch.autograd.grad(loss.sum(), codes)
     return codes.detach() - step * gradient
 
@@ -118,32 +119,25 @@ class SearchSettings:
     distance_weight: float = 1.0  # w
 
     def __post_init__(self) -> None:
-        if self.n_items < 1 or self.n_steps < 1:
-            raise SettingsError(
-                f"search has n_items={self.n_items}, n_steps={self.n_steps}; give both from 1"
-            )
-        if not (self.step > 0 and self.distance_weight >= 0):
-            raise SettingsError(
-                f"search has step={self.step}, distance_weight={self.distance_weight}; "
-                "give a step above 0 and a weight from 0"
-            )
+        require_least("counterfactuals.n_items", self.n_items, 1)
+        require_least("counterfactuals.n_steps", self.n_steps, 1)
+        require_positive("counterfactuals.step", self.step)
+        require_least("counterfactuals.distance_weight", self.distance_weight, 0)
 
 
 @dataclass(frozen=True)
-class CFO(ByRecipe):
+class CFO(Baseline):
     """Open set classification with counterfactuals."""
 
-    recipe: TeacherRecipe = IMAGES
     gan: GanSettings = GanSettings()
     counterfactuals: SearchSettings = SearchSettings()
     open_epochs: int = 3  # of stage 3
     rule: Rule = "own"  # "recall": the threshold comes from held-out known items
-    known_recall: float = 0.95
 
     def __post_init__(self) -> None:
         require_least("CFO.open_epochs", self.open_epochs, 1)
         require_choice("CFO.rule", self.rule, Rule)
-        require_share("CFO.known_recall", self.known_recall)
+        super().__post_init__()
 
     def for_run(self, run: RunFacts) -> Self:
         method = super().for_run(run)
@@ -171,8 +165,7 @@ class CFO(ByRecipe):
         )
         if self.rule == "own":
             return recogniser
-        held_out = recogniser.predict(closed.held_out.inputs).unknown_score
-        return replace(recogniser, threshold=threshold_at(held_out, self.known_recall))
+        return at_recall(recogniser, closed.held_out, self.known_recall)
 
 
 # The stages
@@ -281,7 +274,10 @@ def find_counterfactuals(
         reconstructions[rows] = as_items(coder, codes, chosen)
         moved = search_codes(codes, coder, network, settings)
         counterfactuals[rows] = as_items(coder, moved, chosen)
-    before, after = (mean_open(network, made) for made in (reconstructions, counterfactuals))
+    before, after = (
+        float(open_set_probabilities(network, made)[:, -1].mean())
+        for made in (reconstructions, counterfactuals)
+    )
     log.info("mean P(open) was %.3f before the search and is %.3f after it", before, after)
     if after <= before:
         warnings.warn(
@@ -322,25 +318,13 @@ def as_items(coder: Autoencoder, codes: Tensor, like: np.ndarray) -> np.ndarray:
     return pixels.reshape(len(pixels), *like.shape[1:])
 
 
-def mean_open(network: Network, inputs: np.ndarray) -> float:
-    """The mean of P(open) over items."""
-    return float(open_set_outputs(network, inputs).probabilities[:, -1].mean())
-
-
 # The recogniser
 
 
-class OpenSetOutputs(NamedTuple):
-    """The outputs of a classifier with an open class for n items."""
-
-    probabilities: np.ndarray  # (n, K + 1), the open class last
-    embeddings: np.ndarray  # (n, d)
-
-
-def open_set_outputs(network: Network, inputs: np.ndarray) -> OpenSetOutputs:
-    """P of the K classes and the open one, and embeddings."""
-    logits, embeddings = outputs(network, inputs, what="CFO predicts")
-    return OpenSetOutputs(softmax(np.pad(logits, ((0, 0), (0, 1))), axis=1), embeddings)
+def open_set_probabilities(network: Network, inputs: np.ndarray) -> np.ndarray:
+    """(n, K + 1): P of the K classes, and of the open one last."""
+    logits = outputs(network, inputs, what="CFO predicts").logits
+    return softmax(np.pad(logits, ((0, 0), (0, 1))), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,17 +339,17 @@ class CounterfactualRecogniser:
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         """The most probable known class, or unknown where the score is above the threshold."""
-        p = open_set_outputs(self.network, inputs).probabilities
+        p = open_set_probabilities(self.network, inputs)
         known, unknown = p[:, :-1], p[:, -1]
         score = unknown - known.max(1)
-        is_unknown = score > self.threshold
-        return Predictions(
-            labels=np.where(is_unknown, UNKNOWN, known.argmax(1)),
-            unknown_score=score,
-            confidence=np.where(is_unknown, unknown, known.max(1)),
+        return label_items(
+            score > self.threshold,
+            score,
             nearest=known.argmax(1),
+            p_known=known.max(1),
+            p_unknown=unknown,
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         """The layer before the K logits."""
-        return open_set_outputs(self.network, inputs).embeddings
+        return outputs(self.network, inputs, what="embedding items").embeddings

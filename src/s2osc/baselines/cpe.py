@@ -32,7 +32,7 @@ normalisation differs from training mode. The authors' code takes u = +1 for q* 
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -42,15 +42,20 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from s2osc.arrays import squared_distances
-from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, hold_out, threshold_at
+from s2osc.baselines.shared import (
+    Baseline,
+    at_recall,
+    hold_out,
+    label_items,
+)
 from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import in_batches, outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
-from s2osc.settings import require_choice, require_least, require_positive, require_share
-from s2osc.types import UNKNOWN, Labelled, Predictions
+from s2osc.settings import require_choice, require_least, require_positive
+from s2osc.types import Labelled, Predictions
 
 log = logging.getLogger(__name__)
 Rule = Literal["own", "recall"]
@@ -185,22 +190,20 @@ def class_radius(z: Tensor, labels: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class CPE(ByRecipe):
+class CPE(Baseline):
     """A CNN prototype ensemble."""
 
-    recipe: TeacherRecipe = IMAGES
     radius: float | None = None  # r; None: measured, as the median distance to the class mean
     pairwise_weight: float = 0.001  # lambda
     literal: bool = False  # PW attracts items to the nearest prototype of any class
     rule: Rule = "own"  # "recall": the threshold comes from held-out known items
     kappa: float = 1.0
-    known_recall: float = 0.95
 
     def __post_init__(self) -> None:
         require_positive("CPE.radius", self.radius)
         require_least("CPE.pairwise_weight", self.pairwise_weight, 0)
         require_choice("CPE.rule", self.rule, Rule)
-        require_share("CPE.known_recall", self.known_recall)
+        super().__post_init__()
         if not np.isfinite(self.kappa):
             raise SettingsError(f"CPE.kappa is {self.kappa}; give a number")
 
@@ -231,8 +234,7 @@ def _with_threshold(
 ) -> "PrototypeRecogniser":
     if method.rule == "own":
         return recogniser
-    scores = recogniser.predict(held_out.inputs).unknown_score
-    return replace(recogniser, threshold=threshold_at(scores, method.known_recall))
+    return at_recall(recogniser, held_out, method.known_recall)
 
 
 class _Growth:
@@ -401,11 +403,11 @@ class PrototypeRecogniser:
             score[rows] = (distances.min(1) - self.mean[c]) / self.deviation[c]
             p = softmax(-GAMMA * (distances * RADIUS / self.radius) ** 2, axis=1)
             share[rows] = (p * (self.labels == c[:, None])).sum(1)
-        is_unknown = score > self.threshold
         p_unknown = expit(score - self.threshold)
-        return Predictions(
-            labels=np.where(is_unknown, UNKNOWN, nearest),
-            unknown_score=score,
-            confidence=np.where(is_unknown, p_unknown, (1 - p_unknown) * share),
+        return label_items(
+            score > self.threshold,
+            score,
             nearest=nearest,
+            p_known=(1 - p_unknown) * share,
+            p_unknown=p_unknown,
         )

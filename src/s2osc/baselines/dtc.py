@@ -30,7 +30,6 @@ the proportions of the original's 110 epochs; targets are updated 8 times instea
 learning rate is lower than the original's 0.1 and 0.05, whose divergence is averaged over clusters.
 """
 
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self, cast
@@ -44,7 +43,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.arrays import squared_distances
-from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
+from s2osc.baselines.shared import (
+    Baseline,
+    at_recall,
+    label_items,
+    train_closed,
+)
 from s2osc.errors import DataError
 from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.networks import Network, as_tensor
@@ -122,10 +126,9 @@ class ClusterHead(nn.Linear):
 
 
 @dataclass(frozen=True)
-class DTC(ByRecipe):
+class DTC(Baseline):
     """Deep transfer clustering of known and new classes at once."""
 
-    recipe: TeacherRecipe = IMAGES
     n_unknown: int | None = 1  # B, the number of unknown classes; None: estimated
     warm_up: float = 0.1  # share of the steps without consistency loss
     n_updates: int = 8  # of the targets, after the warm-up
@@ -133,16 +136,16 @@ class DTC(ByRecipe):
     ramp_up: float = 0.25  # share of the steps after the warm-up in which w(t) rises
     learning_rate: float = 0.02
     rule: Rule = "own"  # "recall": the threshold comes from held-out known items
-    known_recall: float = 0.95
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_least("DTC.n_unknown", self.n_unknown, 1)
         require_least("DTC.n_updates", self.n_updates, 1)
         require_least("DTC.consistency", self.consistency, 0)
         require_positive("DTC.learning_rate", self.learning_rate)
         require_choice("DTC.rule", self.rule, Rule)
-        for name in ("warm_up", "ramp_up", "known_recall"):
-            require_share(f"DTC.{name}", getattr(self, name))
+        require_share("DTC.warm_up", self.warm_up)
+        require_share("DTC.ramp_up", self.ramp_up)
 
     def for_run(self, run: RunFacts) -> Self:
         """The number of unknown classes is given, as in the paper, where it is one number."""
@@ -163,8 +166,7 @@ class DTC(ByRecipe):
         recogniser = ClusterRecogniser(network, known.n_classes)
         if self.rule == "own":
             return recogniser
-        scores = recogniser.predict(closed.held_out.inputs).unknown_score
-        return ClusterRecogniser(network, known.n_classes, threshold_at(scores, self.known_recall))
+        return at_recall(recogniser, closed.held_out, self.known_recall)
 
 
 def initial_head(
@@ -186,24 +188,6 @@ def initial_head(
         seed=seed,
     )
     return ClusterHead(weight, bias, clusters.centres)
-
-
-class ClusterBatch(NamedTuple):
-    """The items of one training step."""
-
-    labelled: np.ndarray  # rows of the training items
-    pool: np.ndarray  # rows of the pool
-
-
-def cluster_batches(
-    n_labelled: int, n_pool: int, batch_size: int, *, seed: int
-) -> Iterator[ClusterBatch]:
-    """Endless pairs of half a batch of labelled and half a batch of pool items."""
-    half = max(2, batch_size // 2)
-    labelled = shuffled(n_labelled, half, rng(seed, "DTC labelled batches"))
-    unlabelled = shuffled(n_pool, half, rng(seed, "DTC pool batches"))
-    for rows, pool_rows in zip(labelled, unlabelled, strict=False):
-        yield ClusterBatch(rows, pool_rows)
 
 
 def update_steps(n_steps: int, warm_up: int, n_updates: int) -> set[int]:
@@ -243,25 +227,31 @@ def train_clusters(
     views = Views(network, "weak", method.recipe.augmentation, generator)
     n_done = 0
 
-    def loss_of(batch: ClusterBatch) -> Tensor:
+    def loss_of(rows: tuple[np.ndarray, np.ndarray]) -> Tensor:
         nonlocal n_done, targets
+        from_known, from_pool = rows
         if n_done in updates:
             targets = _targets(network, pool).to(device)
         main, n_main = n_done - warm_up, n_steps - warm_up
         weight = method.consistency * ramp(main, method.ramp_up * n_main) if main >= 0 else 0.0
         n_done += 1
-        items = as_tensor(pool[batch.pool], device)
-        labelled = views.weak(as_tensor(training.inputs[batch.labelled], device))
+        items = as_tensor(pool[from_pool], device)
+        labelled = views.weak(as_tensor(training.inputs[from_known], device))
         # One forward pass, so that batch normalisation treats labelled and pool items alike.
         log_q = network(torch.cat([labelled, views.weak(items), views.weak(items)]))
         on_known, on_pool, again = log_q.split([len(labelled), len(items), len(items)])
         return cluster_loss(
-            on_known, on_pool, again, labels[batch.labelled], targets[batch.pool], weight
+            on_known, on_pool, again, labels[from_known], targets[from_pool], weight
         )
 
+    half = max(2, settings.batch_size // 2)
     train(
         network,
-        cluster_batches(len(training), len(pool), settings.batch_size, seed=seed),
+        zip(
+            shuffled(len(training), half, rng(seed, "DTC labelled batches")),
+            shuffled(len(pool), half, rng(seed, "DTC pool batches")),
+            strict=True,
+        ),
         loss_of,
         replace(settings, learning_rate=method.learning_rate),
         n_steps=n_steps,
@@ -309,12 +299,13 @@ class ClusterRecogniser:
             is_unknown = q.argmax(1) >= self.n_known
         else:
             is_unknown = unknown > self.threshold
-        nearest = q[:, : self.n_known].argmax(1)
-        return Predictions(
-            labels=np.where(is_unknown, UNKNOWN, nearest),
-            unknown_score=unknown,
-            confidence=np.where(is_unknown, unknown, q[np.arange(len(q)), nearest]),
-            nearest=nearest,
+        known = q[:, : self.n_known]
+        return label_items(
+            is_unknown,
+            unknown,
+            nearest=known.argmax(1),
+            p_known=known.max(1),
+            p_unknown=unknown,
         )
 
     def groups(self, inputs: np.ndarray) -> np.ndarray:

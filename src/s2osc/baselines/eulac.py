@@ -37,8 +37,7 @@ f, which was trained on neither. The network and its training are those of f, wi
 items as labelled items per step. ``rule="recall"`` takes the threshold from held-out known items.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -51,15 +50,20 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn import functional as F
 
-from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, threshold_at, train_closed
+from s2osc.baselines.shared import (
+    Baseline,
+    at_recall,
+    label_items,
+    train_closed,
+)
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, item_shape
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
-from s2osc.settings import require_choice, require_least, require_share
-from s2osc.types import UNKNOWN, Labelled, Predictions
+from s2osc.settings import require_choice, require_least
+from s2osc.types import Labelled, Predictions
 
 Loss = Literal["softmax", "one-vs-rest"]
 Rule = Literal["argmax", "recall"]
@@ -131,20 +135,18 @@ def estimate_known_share(held_out: np.ndarray, pool: np.ndarray, *, seed: int) -
 
 
 @dataclass(frozen=True)
-class EULAC(ByRecipe):
+class EULAC(Baseline):
     """One network of C + 1 outputs that minimises an unbiased estimate of its risk on the pool."""
 
     loss: Loss = "softmax"
     penalty: float = 1.0  # lambda
     exponent: int = 1  # t
     rule: Rule = "argmax"  # "recall": the threshold comes from held-out known items
-    known_recall: float = 0.95
-    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         require_choice("EULAC.loss", self.loss, Loss)
         require_choice("EULAC.rule", self.rule, Rule)
-        require_share("EULAC.known_recall", self.known_recall)
+        super().__post_init__()
         require_least("EULAC.penalty", self.penalty, 0)
         if self.exponent not in (1, 2, 3):
             raise SettingsError(f"EULAC.exponent is {self.exponent}; give 1, 2 or 3")
@@ -163,8 +165,7 @@ class EULAC(ByRecipe):
         classifier = PoolClassifier(network, self.loss, known_share, threshold=0.0)
         if self.rule == "argmax":
             return classifier
-        scores = classifier.predict(held_out.inputs).unknown_score
-        return replace(classifier, threshold=threshold_at(scores, self.known_recall))
+        return at_recall(classifier, held_out, self.known_recall)
 
     def _train(
         self, known: Labelled, pool: np.ndarray, known_share: float, *, seed: int, device: str
@@ -190,24 +191,20 @@ class EULAC(ByRecipe):
             risk = estimate_risk(on_known, labels[from_known], on_pool, known_share, self.loss)
             return penalise(risk, self.penalty, self.exponent)
 
+        random, batch_size = rng(seed, "EULAC batches"), settings.training.batch_size
         train(
             network,
-            pairs(len(known), len(pool), settings.training.batch_size, rng(seed, "EULAC batches")),
+            zip(
+                shuffled(len(known), batch_size, random),
+                shuffled(len(pool), batch_size, random),
+                strict=True,
+            ),
             loss_of,
             settings.training,
             n_steps=settings.training.n_steps(len(known) + len(pool)),
             what="training EULAC",
         )
         return network
-
-
-def pairs(
-    n_known: int, n_pool: int, batch_size: int, random: np.random.Generator
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Endless pairs of a labelled batch and a pool batch."""
-    return zip(
-        shuffled(n_known, batch_size, random), shuffled(n_pool, batch_size, random), strict=False
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,13 +235,13 @@ def predict_from_logits(logits: np.ndarray, threshold: float, loss: Loss) -> Pre
     """
     known = logits[:, :-1]
     score = logits[:, -1] - known.max(1)
-    is_unknown = score > threshold
     p = softmax(logits, axis=1) if loss == "softmax" else expit(logits)
-    return Predictions(
-        labels=np.where(is_unknown, UNKNOWN, known.argmax(1)),
-        unknown_score=score,
-        confidence=np.where(is_unknown, p[:, -1], p[:, :-1].max(1)),
+    return label_items(
+        score > threshold,
+        score,
         nearest=known.argmax(1),
+        p_known=p[:, :-1].max(1),
+        p_unknown=p[:, -1],
     )
 
 

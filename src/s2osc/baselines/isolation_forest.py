@@ -18,32 +18,29 @@ by default, held-out known items set the threshold. Features that are constant o
 items, such as the border of centred digits, are left out.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 from sklearn import ensemble
 
-from s2osc.arrays import in_chunks
 from s2osc.baselines.shared import (
-    IMAGES,
-    ByRecipe,
+    Baseline,
     ClassRegression,
     Components,
-    TeacherRecipe,
+    RowRecogniser,
     as_rows,
     fit_components,
     fit_regression,
     hold_out,
-    predict_by_threshold,
-    threshold_at,
     train_closed,
+    with_row_threshold,
 )
 from s2osc.pipeline.teacher import Teacher
 from s2osc.seeding import derive
-from s2osc.settings import require_choice, require_least, require_share
-from s2osc.types import Labelled, Predictions
+from s2osc.settings import require_choice, require_least
+from s2osc.types import Labelled
 
 
 class ForestInputs(NamedTuple):
@@ -52,15 +49,6 @@ class ForestInputs(NamedTuple):
     rows: np.ndarray  # (n, d) that the trees split
     probabilities: np.ndarray  # (n, C) of the known classes
     features: np.ndarray  # (n, k) for grouping
-
-
-class ForestSpace(Protocol):
-    """Turns items into ``ForestInputs``."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    def __call__(self, inputs: np.ndarray) -> ForestInputs: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +85,30 @@ class EmbeddingSpace:
 
     def __call__(self, inputs: np.ndarray) -> ForestInputs:
         outputs = self.teacher.outputs(inputs)
-        return ForestInputs(
-            rows=outputs.embeddings,
-            probabilities=softmax(outputs.logits, axis=1),
-            features=outputs.embeddings,
-        )
+        p = softmax(outputs.logits, axis=1)
+        return ForestInputs(outputs.embeddings, p, features=outputs.embeddings)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Fitted trees, and the space in which they split."""
+
+    space: RawSpace | EmbeddingSpace
+    trees: Any  # scikit-learn's
+    n_classes: int
+
+    @property
+    def n_features(self) -> int:
+        return self.space.n_features
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        items = self.space(inputs)
+        # scikit-learn's score has the opposite sign.
+        return np.column_stack([-self.trees.score_samples(items.rows), items.probabilities])
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        """Principal components, or the embedding of f."""
+        return self.space(inputs).features
 
 
 Space = Literal["inputs", "pca", "f"]
@@ -109,7 +116,7 @@ Rule = Literal["known recall", "auto"]
 
 
 @dataclass(frozen=True)
-class IsolationForest(ByRecipe):
+class IsolationForest(Baseline):
     """Random trees on the labelled items; an item that is isolated early is unknown."""
 
     space: Space = "inputs"  # pixels or vectors, their principal components, or the embedding of f
@@ -117,27 +124,23 @@ class IsolationForest(ByRecipe):
     n_items: int = 256  # psi, per tree
     n_components: int = 50
     rule: Rule = "known recall"  # "auto": unknown above a score of 0.5
-    known_recall: float = 0.95
-    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_choice("IsolationForest.space", self.space, Space)
         require_choice("IsolationForest.rule", self.rule, Rule)
-        require_share("IsolationForest.known_recall", self.known_recall)
         require_least("IsolationForest.n_trees", self.n_trees, 1)
         require_least("IsolationForest.n_items", self.n_items, 2)
         require_least("IsolationForest.n_components", self.n_components, 1)
 
-    def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> "Forest":
+    def fit(
+        self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
+    ) -> RowRecogniser[Forest]:
         """Fit the trees to the labelled items; the pool is not used."""
-        space: ForestSpace
+        space: RawSpace | EmbeddingSpace
         if self.space == "f":
-            closed = train_closed(known, self.recipe, seed=seed, device=device)
-            training, held_out, space = (
-                closed.training,
-                closed.held_out,
-                EmbeddingSpace(closed.teacher),
-            )
+            teacher, training, held_out = train_closed(known, self.recipe, seed=seed, device=device)
+            space = EmbeddingSpace(teacher)
         else:
             training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
             space = self._raw_space(training, seed)
@@ -146,12 +149,9 @@ class IsolationForest(ByRecipe):
             max_samples=min(self.n_items, len(training)),
             random_state=derive(seed, "isolation forest") % 2**31,
         ).fit(space(training.inputs).rows)
-        forest = Forest(space, trees, known.n_classes, threshold=0.5, known_scores=np.zeros(0))
-        known_scores = forest.scores_and_probabilities(held_out.inputs)[:, 0]
-        if self.rule == "auto":
-            return replace(forest, known_scores=known_scores)
-        threshold = threshold_at(known_scores, self.known_recall)
-        return replace(forest, threshold=threshold, known_scores=known_scores)
+        forest = Forest(space, trees, known.n_classes)
+        threshold = 0.5 if self.rule == "auto" else None
+        return with_row_threshold(forest, held_out, self.known_recall, threshold=threshold)
 
     def _raw_space(self, training: Labelled, seed: int) -> RawSpace:
         inputs = training.inputs
@@ -159,34 +159,3 @@ class IsolationForest(ByRecipe):
         regression = fit_regression(components(inputs), training.labels)
         varies = None if self.space == "pca" else np.ptp(as_rows(inputs), 0) > 0
         return RawSpace(components, regression, varies)
-
-
-@dataclass(frozen=True, eq=False)
-class Forest:
-    """Fitted trees, their space, and the threshold."""
-
-    space: ForestSpace
-    trees: Any  # scikit-learn's
-    n_classes: int
-    threshold: float
-    known_scores: np.ndarray  # of the held-out items
-
-    def scores_and_probabilities(self, inputs: np.ndarray) -> np.ndarray:
-        """(n, 1 + C): the score, then the probability of each known class."""
-
-        def of(part: np.ndarray) -> np.ndarray:
-            items = self.space(part)
-            # scikit-learn's score has the opposite sign.
-            return np.column_stack([-self.trees.score_samples(items.rows), items.probabilities])
-
-        return in_chunks(of, inputs, 1 + self.n_classes)
-
-    def predict(self, inputs: np.ndarray) -> Predictions:
-        """Unknown where the score is above the threshold, else the most probable class."""
-        found = self.scores_and_probabilities(inputs)
-        return predict_by_threshold(found[:, 0], found[:, 1:], self.threshold, self.known_scores)
-
-    def features(self, inputs: np.ndarray) -> np.ndarray:
-        """Principal components, or the embedding of f."""
-        values = in_chunks(lambda part: self.space(part).features, inputs, self.space.n_features)
-        return values.astype(np.float32)

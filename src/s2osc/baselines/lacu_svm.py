@@ -25,7 +25,7 @@ satisfy together with the balance, or the constraints could contradict each othe
 items can set the threshold (``rule="recall"``).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -35,20 +35,19 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from s2osc.arrays import in_chunks
 from s2osc.baselines.shared import (
-    IMAGES,
-    ByRecipe,
+    Baseline,
     Components,
-    TeacherRecipe,
+    at_recall,
     check_several_classes,
     fit_components,
     hold_out,
-    threshold_at,
+    label_items,
 )
 from s2osc.errors import DataError, SettingsError
 from s2osc.progress import track
 from s2osc.seeding import rng
-from s2osc.settings import require_choice, require_least, require_positive, require_share
-from s2osc.types import UNKNOWN, Labelled, Predictions
+from s2osc.settings import require_choice, require_least, require_positive
+from s2osc.types import Labelled, Predictions
 
 Kernel = Literal["linear", "rbf"]
 Rule = Literal["sign", "recall"]
@@ -304,7 +303,7 @@ def find_space(
 
 
 @dataclass(frozen=True)
-class LACUSVM(ByRecipe):
+class LACUSVM(Baseline):
     """Large-margin classifiers that leave room for unknown classes where the pool is dense."""
 
     kernel: Kernel = "rbf"
@@ -317,13 +316,11 @@ class LACUSVM(ByRecipe):
     n_components: int = 100
     n_landmarks: int = 300  # of the RBF kernel
     rule: Rule = "sign"  # "recall": the threshold comes from held-out known items
-    known_recall: float = 0.95
-    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         require_choice("LACUSVM.kernel", self.kernel, Kernel)
         require_choice("LACUSVM.rule", self.rule, Rule)
-        require_share("LACUSVM.known_recall", self.known_recall)
+        super().__post_init__()
         for name in ("n_rounds", "n_components", "n_landmarks"):
             require_least(f"LACUSVM.{name}", getattr(self, name), 1)
         require_positive("LACUSVM.cost", self.cost)
@@ -356,8 +353,7 @@ class LACUSVM(ByRecipe):
         separators = Separators(space, plain, tight, threshold=0.0)
         if self.rule == "sign":
             return separators
-        scores = separators.predict(held_out.inputs).unknown_score
-        return replace(separators, threshold=threshold_at(scores, self.known_recall))
+        return at_recall(separators, held_out, self.known_recall)
 
     def _one_against_rest(
         self, labelled: np.ndarray, is_class: np.ndarray, pool: np.ndarray
@@ -404,12 +400,8 @@ def predict_from_values(tight: np.ndarray, plain: np.ndarray, threshold: float) 
     score = -values.max(1)
     p_unknown = expit(2 * (score - threshold))
     p_class = (1 - p_unknown) * softmax(2 * values, axis=1).max(1)
-    is_unknown = score > threshold
-    return Predictions(
-        labels=np.where(is_unknown, UNKNOWN, values.argmax(1)),
-        unknown_score=score,
-        confidence=np.where(is_unknown, p_unknown, p_class),
-        nearest=values.argmax(1),
+    return label_items(
+        score > threshold, score, nearest=values.argmax(1), p_known=p_class, p_unknown=p_unknown
     )
 
 

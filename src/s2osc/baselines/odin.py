@@ -30,9 +30,7 @@ from torch import Tensor
 
 from s2osc.arrays import chunks
 from s2osc.baselines.shared import (
-    IMAGES,
-    ByRecipe,
-    TeacherRecipe,
+    Baseline,
     predict_by_threshold,
     threshold_at,
     train_closed,
@@ -42,7 +40,6 @@ from s2osc.nets.networks import Network, as_tensor
 from s2osc.nets.training import SCORING_BATCH
 from s2osc.pipeline.teacher import Teacher
 from s2osc.progress import track
-from s2osc.settings import require_share
 from s2osc.types import Labelled, Predictions
 
 BYTE = 255.0
@@ -143,14 +140,12 @@ def choose_eps(
 
 
 @dataclass(frozen=True)
-class ODIN(ByRecipe):
+class ODIN(Baseline):
     """f's confidence at temperature T, after a perturbation that raises it."""
 
     temperature: float | None = None  # None: chosen to calibrate f
     eps: float | None = None  # None: chosen from the grid
     grid: tuple[float, ...] = (0.0, 0.0005, 0.0014, 0.0028, 0.005)
-    known_recall: float = 0.95
-    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 < self.temperature < np.inf:
@@ -161,7 +156,7 @@ class ODIN(ByRecipe):
             raise SettingsError(f"ODIN.eps is {self.eps}; give None or a number from 0")
         if not self.grid or not all(0 <= eps < np.inf for eps in self.grid):
             raise SettingsError(f"ODIN.grid is {self.grid}; give at least one number from 0")
-        require_share("ODIN.known_recall", self.known_recall)
+        super().__post_init__()
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

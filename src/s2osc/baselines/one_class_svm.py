@@ -23,31 +23,27 @@ per class half of their accuracy on held-out known items.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 from sklearn import svm
 
-from s2osc.arrays import in_chunks
 from s2osc.baselines.shared import (
-    IMAGES,
-    ByRecipe,
+    Baseline,
     ClassRegression,
-    KnownParts,
-    TeacherRecipe,
+    RowRecogniser,
     fit_components,
     fit_regression,
     hold_out,
-    predict_by_threshold,
-    threshold_at,
     train_closed,
+    with_row_threshold,
 )
 from s2osc.progress import track
 from s2osc.seeding import rng
 from s2osc.settings import require_choice, require_least, require_share
-from s2osc.types import Labelled, Predictions
+from s2osc.types import Labelled
 
 Space = Literal["pca", "f"]
 Variant = Literal["per class", "overall"]
@@ -87,8 +83,42 @@ class SvmSpace(NamedTuple):
     n_columns: int
 
 
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Fitted machines, and their space."""
+
+    space: SvmSpace
+    machines: tuple[Any, ...]  # scikit-learn's: one per class, or one for all
+    spreads: np.ndarray  # (machines,) the standard deviation of each machine's values
+    regression: ClassRegression | None  # of the known classes, with one machine for all
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.machines) if self.regression is None else self.regression.n_classes
+
+    @property
+    def n_features(self) -> int:
+        return self.space.n_columns
+
+    def inside(self, rows: np.ndarray) -> np.ndarray:
+        """z: (n, machines) how far inside each region a row lies, in deviations."""
+        values = [machine.decision_function(rows) for machine in self.machines]
+        return np.column_stack(values) / self.spreads
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        """-max_c z_c, then the probability of each known class."""
+        rows = self.space.transform(inputs)
+        z = self.inside(rows)
+        p = softmax(z, axis=1) if self.regression is None else self.regression.probabilities(rows)
+        return np.column_stack([-z.max(1), p])
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        """The rows that the machines take."""
+        return self.space.transform(inputs)
+
+
 @dataclass(frozen=True)
-class OneClassSVM(ByRecipe):
+class OneClassSVM(Baseline):
     """A region around each known class, or around all; items outside are unknown."""
 
     variant: Variant = "per class"
@@ -97,98 +127,42 @@ class OneClassSVM(ByRecipe):
     nu: float = 0.05  # share of the training items that may lie outside
     most_items: int = 1_000  # of each class
     n_components: int = 50
-    known_recall: float = 0.95
-    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_choice("OneClassSVM.variant", self.variant, Variant)
         require_choice("OneClassSVM.space", self.space, Space)
         require_share("OneClassSVM.nu", self.nu)
-        require_share("OneClassSVM.known_recall", self.known_recall)
         require_least("OneClassSVM.most_items", self.most_items, 1)
         require_least("OneClassSVM.n_components", self.n_components, 1)
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
-    ) -> "Regions":
+    ) -> RowRecogniser[Regions]:
         """Fit the machines to the labelled items; the pool is not used."""
-        parts, space = self._choose_space(known, seed, device)
-        chosen = take_at_most(parts.training.labels, self.most_items, seed=seed)
-        training = Labelled(
-            space.transform(parts.training.inputs[chosen]), parts.training.labels[chosen]
-        )
-        held_out = Labelled(space.transform(parts.held_out.inputs), parts.held_out.labels)
-        regression = None
-        if self.variant == "overall":
-            machines = (fit_region(training.inputs, self.nu),)
-            spreads = np.array([spread(machines[0], held_out.inputs, training.inputs)])
-            regression = fit_regression(training.inputs, training.labels)
-        else:
-            machines, spreads = self._fit_per_class(training, held_out)
-        regions = Regions(space, machines, spreads, regression, 0.0, known_scores=np.zeros(0))
-        known_scores = -regions.inside(held_out.inputs).max(1)
-        threshold = threshold_at(known_scores, self.known_recall)
-        return replace(regions, threshold=threshold, known_scores=known_scores)
-
-    def _choose_space(self, known: Labelled, seed: int, device: str) -> tuple[KnownParts, SvmSpace]:
         if self.space == "f":
             teacher, training, held_out = train_closed(known, self.recipe, seed=seed, device=device)
-            return KnownParts(training, held_out), SvmSpace(
-                lambda inputs: teacher.outputs(inputs).embeddings, teacher.centres.shape[1]
+            n_columns = teacher.centres.shape[1]
+            space = SvmSpace(lambda inputs: teacher.outputs(inputs).embeddings, n_columns)
+        else:
+            training, held_out = hold_out(known, self.recipe.held_out, seed=seed)
+            components = fit_components(
+                training.inputs, self.n_components, whiten=self.whiten, seed=seed
             )
-        parts = hold_out(known, self.recipe.held_out, seed=seed)
-        components = fit_components(
-            parts.training.inputs, self.n_components, whiten=self.whiten, seed=seed
-        )
-        return parts, SvmSpace(components, components.n_components)
-
-    def _fit_per_class(
-        self, training: Labelled, held_out: Labelled
-    ) -> tuple[tuple[Any, ...], np.ndarray]:
-        machines, spreads = [], []
-        n_classes = training.n_classes
-        for c in track(range(n_classes), "one region per class", total=n_classes):
-            rows = training.inputs[training.labels == c]
+            space = SvmSpace(components, components.n_components)
+        chosen = take_at_most(training.labels, self.most_items, seed=seed)
+        rows, labels = space.transform(training.inputs[chosen]), training.labels[chosen]
+        held_out_rows = space.transform(held_out.inputs)
+        machines, spreads, regression = [], [], None
+        if self.variant == "overall":
             machines.append(fit_region(rows, self.nu))
-            spreads.append(spread(machines[c], held_out.inputs[held_out.labels == c], rows))
-        return tuple(machines), np.array(spreads)
-
-
-@dataclass(frozen=True, eq=False)
-class Regions:
-    """Fitted machines, their space, and the threshold."""
-
-    space: SvmSpace
-    machines: tuple[Any, ...]  # scikit-learn's: one per class, or one for all
-    spreads: np.ndarray  # (machines,) the standard deviation of each machine's values
-    regression: ClassRegression | None  # of the known classes, with one machine for all
-    threshold: float
-    known_scores: np.ndarray  # of the held-out items
-
-    def inside(self, rows: np.ndarray) -> np.ndarray:
-        """z: (n, machines) how far inside each region a row lies, in deviations."""
-        values = [machine.decision_function(rows) for machine in self.machines]
-        return np.column_stack(values) / self.spreads
-
-    def scores_and_probabilities(self, inputs: np.ndarray) -> np.ndarray:
-        """(n, 1 + C): -max_c z_c, then the probability of each known class."""
-        regression = self.regression
-        n_classes = len(self.machines) if regression is None else regression.n_classes
-
-        def of(part: np.ndarray) -> np.ndarray:
-            rows = self.space.transform(part)
-            z = self.inside(rows)
-            p = softmax(z, axis=1) if regression is None else regression.probabilities(rows)
-            return np.column_stack([-z.max(1), p])
-
-        return in_chunks(of, inputs, 1 + n_classes)
-
-    def predict(self, inputs: np.ndarray) -> Predictions:
-        """Unknown where the item is outside all regions, else the class it is deepest inside."""
-        found = self.scores_and_probabilities(inputs)
-        return predict_by_threshold(found[:, 0], found[:, 1:], self.threshold, self.known_scores)
-
-    def features(self, inputs: np.ndarray) -> np.ndarray:
-        """The rows that the machines take."""
-        transform, n_columns = self.space
-        return in_chunks(transform, inputs, n_columns).astype(np.float32)
+            spreads.append(spread(machines[0], held_out_rows, rows))
+            regression = fit_regression(rows, labels)
+        else:
+            n_classes = known.n_classes
+            for c in track(range(n_classes), "one region per class", total=n_classes):
+                machines.append(fit_region(rows[labels == c], self.nu))
+                own = held_out_rows[held_out.labels == c]
+                spreads.append(spread(machines[c], own, rows[labels == c]))
+        regions = Regions(space, tuple(machines), np.array(spreads), regression)
+        return with_row_threshold(regions, held_out, self.known_recall)

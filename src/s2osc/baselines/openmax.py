@@ -25,14 +25,17 @@ from scipy.special import logsumexp, softmax
 
 from s2osc.baselines.post_hoc import (
     PostHoc,
-    check_known_recall,
     score_items,
     training_outputs,
     with_threshold,
 )
-from s2osc.baselines.shared import IMAGES, ByRecipe, TeacherRecipe, train_closed
+from s2osc.baselines.shared import (
+    Baseline,
+    label_items,
+    train_closed,
+)
 from s2osc.settings import require_choice, require_least, require_range
-from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
+from s2osc.types import Labelled, Predictions, Recogniser
 
 LEAST_SHAPE, MOST_SHAPE = 1e-2, 1e3
 TAIL_SHARE = 0.1  # of a class, at most
@@ -42,7 +45,7 @@ Distance = Literal["euclidean", "both"]
 
 
 @dataclass(frozen=True)
-class OpenMax(ByRecipe):
+class OpenMax(Baseline):
     """An item is unknown where its logits are extreme for its top classes."""
 
     n_tail: int = 20  # largest distances in each class
@@ -50,11 +53,9 @@ class OpenMax(ByRecipe):
     distance: Distance = "euclidean"  # "both": Euclidean / 200 + cosine
     rule: Literal["recall", "own"] = "recall"
     least_probability: float = 0.9  # of the predicted class, with rule="own"
-    known_recall: float = 0.95
-    recipe: TeacherRecipe = IMAGES
 
     def __post_init__(self) -> None:
-        check_known_recall(self.known_recall)
+        super().__post_init__()
         require_least("n_tail", self.n_tail, 1)
         require_least("n_ranks", self.n_ranks, 1)
         require_choice("distance", self.distance, ("euclidean", "both"))
@@ -188,11 +189,9 @@ class PublishedRule:
         p = softmax(revise(logits, self.tails(logits), self.n_ranks), axis=1)
         p_best = p[:, :-1].max(1)
         is_unknown = (p[:, -1] > p_best) | (p_best < self.least_probability)
-        return Predictions(
-            labels=np.where(is_unknown, UNKNOWN, p[:, :-1].argmax(1)),
-            unknown_score=scores,
-            confidence=np.where(is_unknown, 1 - p_best, p_best),
-            nearest=p[:, :-1].argmax(1),
+        nearest = p[:, :-1].argmax(1)
+        return label_items(
+            is_unknown, scores, nearest=nearest, p_known=p_best, p_unknown=1 - p_best
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ import numpy as np
 from s2osc.arrays import in_chunks, unit_rows
 from s2osc.baselines.shared import (
     IMAGES,
-    ByRecipe,
+    Baseline,
     TeacherRecipe,
     as_rows,
     hold_out,
@@ -46,7 +46,7 @@ from s2osc.baselines.shared import (
 )
 from s2osc.errors import DataError, SettingsError
 from s2osc.progress import track
-from s2osc.settings import require_choice, require_least, require_share
+from s2osc.settings import require_choice, require_least
 from s2osc.types import Labelled, Predictions
 
 Similarity = Literal["mean square", "energy"]
@@ -85,21 +85,20 @@ def similarity(rows: np.ndarray, to: Sketch, kind: Similarity) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class SENCMaS(ByRecipe):
+class SENCMaS(Baseline):
     """A global sketch for known against unknown, and a local sketch per known class."""
 
     n_directions: int = 50  # l, of every sketch
     center: bool = False  # subtract the mean of the training items
     similarity: Similarity = "mean square"
     rule: Rule = "known recall"
-    known_recall: float = 0.95
     recipe: TeacherRecipe = IMAGES  # only its held_out is used
 
     def __post_init__(self) -> None:
         require_least("SENCMaS.n_directions", self.n_directions, 2)
         require_choice("SENCMaS.similarity", self.similarity, Similarity)
         require_choice("SENCMaS.rule", self.rule, Rule)
-        require_share("SENCMaS.known_recall", self.known_recall)
+        super().__post_init__()
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

@@ -3,21 +3,21 @@
     the classifier f      ``TeacherRecipe``, ``hold_out``, ``train_closed``: one network and one
                           training for every deep method
     the threshold         ``threshold_at``, ``predict_by_threshold``: unknown is what scores above
-    without a network     ``as_rows``, ``fit_components``, ``fit_regression``
+    without a network     ``as_rows``, ``fit_components``, ``fit_regression``, ``RowRecogniser``
 
 f is trained on nine tenths of the labelled items. The last tenth sets the threshold: training items
 score too low, and with a threshold from them most of a pool would be called unknown.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from s2osc.arrays import in_chunks
-from s2osc.errors import DataError
+from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.presets import HEADS, PLAIN
@@ -25,10 +25,11 @@ from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
 from s2osc.seeding import derive, rng
 from s2osc.settings import require_share
-from s2osc.types import UNKNOWN, Labelled, Predictions
+from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
 
 MOST_FITTED = 10_000
 """Principal components are fitted on at most this many items."""
+Fitted = TypeVar("Fitted", bound=Recogniser)
 LEAST_VARIANCE = 1e-6
 """Components with less than this share of the first one's variance are rounding errors."""
 
@@ -55,17 +56,26 @@ class TeacherRecipe:
         )
 
 
-class ByRecipe:
-    """A method with a field ``recipe``: f is built and trained as the run says."""
-
-    recipe: TeacherRecipe
-
-    def for_run(self, run: RunFacts) -> Self:
-        return replace(self, recipe=self.recipe.for_run(run))  # type: ignore[type-var]
-
-
 IMAGES = TeacherRecipe()
 VECTORS = TeacherRecipe(HEADS.teacher)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The settings that all baselines have. f is built and trained as the run says."""
+
+    known_recall: float = 0.95  # share of the held-out known items that the threshold calls known
+    recipe: TeacherRecipe = IMAGES
+
+    def __post_init__(self) -> None:
+        if not 0 < self.known_recall <= 1:
+            raise SettingsError(
+                f"{type(self).__name__}.known_recall is {self.known_recall}; give the share of "
+                "known items to be called known, above 0 and at most 1"
+            )
+
+    def for_run(self, run: RunFacts) -> Self:
+        return replace(self, recipe=self.recipe.for_run(run))
 
 
 class KnownParts(NamedTuple):
@@ -158,16 +168,37 @@ def predict_by_threshold(
     ([0, -1], [0.6, 0.7], [0, 1])
     """
     check_scores(scores, "item")
-    is_unknown = scores > threshold
-    nearest = probabilities.argmax(1)
+    return label_items(
+        scores > threshold,
+        scores,
+        nearest=probabilities.argmax(1),
+        p_known=probabilities.max(1, initial=0),
+        p_unknown=share_below(scores, known_scores),
+    )
+
+
+def label_items(
+    is_unknown: np.ndarray,
+    scores: np.ndarray,
+    *,
+    nearest: np.ndarray,
+    p_known: np.ndarray,
+    p_unknown: np.ndarray,
+) -> Predictions:
+    """Unknown where ``is_unknown``, else the nearest known class, each with its probability."""
     return Predictions(
         labels=np.where(is_unknown, UNKNOWN, nearest),
         unknown_score=scores,
-        confidence=np.where(
-            is_unknown, share_below(scores, known_scores), probabilities.max(1, initial=0)
-        ),
+        confidence=np.where(is_unknown, p_unknown, p_known),
         nearest=nearest,
     )
+
+
+def at_recall(recogniser: Fitted, held_out: Labelled, known_recall: float) -> Fitted:
+    """The recogniser with the threshold that calls this share of the held-out items known."""
+    scores = recogniser.predict(held_out.inputs).unknown_score
+    threshold = threshold_at(scores, known_recall)
+    return replace(recogniser, threshold=threshold)  # type: ignore[type-var]
 
 
 def share_below(scores: np.ndarray, known_scores: np.ndarray) -> np.ndarray:
@@ -226,6 +257,54 @@ def fit_components(inputs: np.ndarray, n_components: int, *, whiten: bool, seed:
     if whiten:
         axes = axes / np.sqrt(variances[:n_real])
     return Components(pca.mean_.astype(np.float64), axes)
+
+
+class RowModel(Protocol):
+    """Scores of items, fitted to rows that are made of them without batches of a network."""
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, 1 + C): the score of each item, then its probability of each known class."""
+        ...
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, n_features): the space in which the model separates items."""
+        ...
+
+
+Model = TypeVar("Model", bound=RowModel)
+
+
+@dataclass(frozen=True, eq=False)
+class RowRecogniser(Generic[Model]):
+    """A model, and the threshold above which an item is unknown."""
+
+    model: Model
+    threshold: float
+    known_scores: np.ndarray  # of the held-out items
+
+    def predict(self, inputs: np.ndarray) -> Predictions:
+        """Unknown where the score is above the threshold, else the most probable class."""
+        found = in_chunks(self.model, inputs, 1 + self.model.n_classes)
+        return predict_by_threshold(found[:, 0], found[:, 1:], self.threshold, self.known_scores)
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        return in_chunks(self.model.features, inputs, self.model.n_features).astype(np.float32)
+
+
+def with_row_threshold(
+    model: Model, held_out: Labelled, known_recall: float, *, threshold: float | None = None
+) -> RowRecogniser[Model]:
+    """The recogniser with a threshold of its own, or that of held-out known items."""
+    scores = in_chunks(model, held_out.inputs, 1 + model.n_classes)[:, 0]
+    if threshold is None:
+        threshold = threshold_at(scores, known_recall)
+    return RowRecogniser(model, threshold, scores)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,15 +14,12 @@ from s2osc.baselines.cpe import CPE
 from s2osc.baselines.dtc import DTC
 from s2osc.baselines.eulac import EULAC
 from s2osc.baselines.isolation_forest import IsolationForest
-from s2osc.baselines.knn import KNN
 from s2osc.baselines.lacu_svm import LACUSVM
-from s2osc.baselines.mahalanobis import Mahalanobis
 from s2osc.baselines.odin import ODIN
 from s2osc.baselines.one_class_svm import OneClassSVM
 from s2osc.baselines.openmax import OpenMax
-from s2osc.baselines.post_hoc import MSP, Energy, MaxLogit
+from s2osc.baselines.post_hoc import KNN, MSP, Energy, Mahalanobis, MaxLogit, ViM
 from s2osc.baselines.senc_mas import SENCMaS
-from s2osc.baselines.vim import ViM
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
