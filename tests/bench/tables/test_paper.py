@@ -2,14 +2,13 @@
 
 import pytest
 
-from s2osc.bench.tables.paper import (
-    FIVE_SETS,
-    METHODS,
-    PAPER,
-    STREAM_METHODS,
-    THREE_SETS,
-    paper_figure,
-)
+from s2osc.bench.methods import COMPARED
+from s2osc.bench.tables.paper import PAPER, paper_figure
+
+FIVE_SETS = ("fashion_mnist", "cifar10", "svhn", "mnist", "cinic10")
+THREE_SETS = ("mnist", "cifar10", "svhn")
+METHODS = (*COMPARED[:8], "s2osc")
+STREAM_METHODS = (*COMPARED[:8], "i-s2osc")
 
 READ_BY_HAND = [
     ("one", "s2osc", "cinic10", "accuracy", 0.785),
