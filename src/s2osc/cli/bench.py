@@ -102,8 +102,8 @@ def report_bench(options: argparse.Namespace) -> None:
         fill_document,
         make_tables,
         write_cells,
+        write_experiment,
         write_page,
-        write_report,
     )
 
     names = [each for name in options.experiment for each in experiments_named(name)]
@@ -126,7 +126,7 @@ def report_bench(options: argparse.Namespace) -> None:
         written += write_cells(options.results, list(tables))
     if options.out:
         for name in tables:
-            written += write_report(options.results, name, options.out / name)
+            written += write_experiment(options.results, name, options.out / name)
     for path in written:
         print(path)
     if not written:

@@ -24,7 +24,7 @@ from s2osc.bench.experiments.streams import (
 from s2osc.bench.methods import COMPARED, NETWORKS
 from s2osc.bench.records import read_record
 from s2osc.bench.runner import prepare, run_experiment
-from s2osc.bench.tables.documents import make_tables, write_report
+from s2osc.bench.tables.documents import make_tables, write_experiment
 from s2osc.bench.tasks.stream import StreamTask, as_learner, as_stream_method
 from s2osc.bench.terminal import make_listing
 from s2osc.data.datasets import Dataset
@@ -259,7 +259,7 @@ def test_an_experiment_may_show_the_records_of_another(data):
     listed = make_listing(data / "results")
     names = list(listed.columns[0]._cells)
     assert [listed.columns[4]._cells[names.index(n)] for n in ("small", "shown")] == ["1", "1"]
-    published = write_report(data / "results", "shown", data / "out/shown")
+    published = write_experiment(data / "results", "shown", data / "out/shown")
     assert {path.name for path in published} == {"shown.md", "shown.csv", "shown.tex"}
     values = (data / "out/shown/shown.csv").read_text()
     assert "shown,smoke,tiny,forest,0,fair,window 2,accuracy," in values

@@ -14,8 +14,8 @@ from s2osc.bench.tables.documents import (
     make_tables,
     with_tables,
     write_cells,
+    write_experiment,
     write_page,
-    write_report,
 )
 from s2osc.bench.tables.layouts import MOST_ROWS
 from s2osc.data.splits import SINGLE_UNKNOWN
@@ -256,7 +256,7 @@ def matrix(monkeypatch, tmp_path):
 
 
 def test_a_report_is_markdown_csv_and_latex(matrix, tmp_path):
-    paths = write_report(matrix, "matrix", tmp_path / "new" / "reports")
+    paths = write_experiment(matrix, "matrix", tmp_path / "new" / "reports")
     assert [path.name for path in paths] == ["matrix.md", "matrix.csv", "matrix.tex"]
     assert sorted(paths) == sorted((tmp_path / "new" / "reports").iterdir())
     markdown, values, latex = (path.read_text(encoding="utf-8") for path in paths)
@@ -280,7 +280,7 @@ def test_a_report_is_markdown_csv_and_latex(matrix, tmp_path):
 
 def test_older_experiments_have_reports_too(tmp_path):
     write_record(tmp_path / "plain" / "mnist-fast-p0.json", record(0, 0.5))
-    markdown, values, latex = write_report(tmp_path, "plain", tmp_path)
+    markdown, values, latex = write_experiment(tmp_path, "plain", tmp_path)
     assert markdown.read_text() == make_table("plain", [record(0, 0.5)]) + "\n"
     lines = values.read_text().splitlines()
     assert "plain,,mnist,fast,0,fair,pool,f1,0.5,,0,,,2" in lines
@@ -290,25 +290,25 @@ def test_older_experiments_have_reports_too(tmp_path):
 
 def test_a_report_without_records_or_experiment_is_refused(tmp_path):
     with pytest.raises(DataError, match="holds no records of plain; make them"):
-        write_report(tmp_path, "plain", tmp_path / "reports")
+        write_experiment(tmp_path, "plain", tmp_path / "reports")
     with pytest.raises(DataError, match="there is no experiment 'grand'"):
-        write_report(tmp_path, "grand", tmp_path / "reports")
+        write_experiment(tmp_path, "grand", tmp_path / "reports")
     assert not (tmp_path / "reports").exists()
 
 
 def test_a_report_is_written_whole_or_not_at_all(matrix, tmp_path):
     (tmp_path / "reports" / "matrix.tex").mkdir(parents=True)
     with pytest.raises(OutputError, match=r"matrix\.tex is a folder; move it away"):
-        write_report(matrix, "matrix", tmp_path / "reports")
+        write_experiment(matrix, "matrix", tmp_path / "reports")
     assert [path.name for path in (tmp_path / "reports").iterdir()] == ["matrix.tex"]
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"cannot write to .*; give another place"):
-        write_report(matrix, "matrix", tmp_path / "file")
+        write_experiment(matrix, "matrix", tmp_path / "file")
 
 
 def test_a_report_replaces_the_one_before(matrix, tmp_path):
-    first = [path.read_text() for path in write_report(matrix, "matrix", tmp_path / "reports")]
-    again = write_report(matrix, "matrix", tmp_path / "reports")
+    first = [path.read_text() for path in write_experiment(matrix, "matrix", tmp_path / "reports")]
+    again = write_experiment(matrix, "matrix", tmp_path / "reports")
     assert [path.read_text() for path in again] == first
     assert sorted((tmp_path / "reports").iterdir()) == sorted(again)
 

@@ -9,7 +9,7 @@ import pytest
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import record_path, write_record
 from s2osc.bench.tables import documents
-from s2osc.bench.tables.documents import write_report
+from s2osc.bench.tables.documents import write_experiment
 from s2osc.errors import DataError, S2OSCWarning
 
 METHODS = ("odin", "msp", "s2osc")
@@ -73,7 +73,7 @@ def drawn(monkeypatch) -> list:
 
 def test_each_experiment_has_a_folder_of_tables_figures_and_numbers(results, drawn, tmp_path):
     out = tmp_path / "out"
-    paths = write_report(results, "table1", out / "table1")
+    paths = write_experiment(results, "table1", out / "table1")
     assert [path.relative_to(out).as_posix() for path in paths] == [
         *(f"table1/table1.{kind}" for kind in ("md", "csv", "tex")),
         "table1/ranking.svg",
@@ -93,14 +93,14 @@ def test_each_experiment_has_a_folder_of_tables_figures_and_numbers(results, dra
 
 
 def test_figures_are_drawn_of_runs_that_did_not_fail(results, drawn, tmp_path):
-    write_report(results, "table1", tmp_path / "out")
+    write_experiment(results, "table1", tmp_path / "out")
     [(name, runs)] = drawn
     assert name == "table1"
     assert sorted(runs) == sorted((method, p) for method in METHODS for p in (0, 1))
 
 
 def test_a_report_made_again_has_the_same_bytes(results, tmp_path):
-    first, again = (write_report(results, "table1", tmp_path / name) for name in ("a", "b"))
+    first, again = (write_experiment(results, "table1", tmp_path / name) for name in ("a", "b"))
     names = [path.name for path in first]
     assert [path.name for path in again] == names
     assert {"table1.md", "table1.csv", "table1.tex"} < set(names)
@@ -116,11 +116,11 @@ def test_what_cannot_be_drawn_yet_is_said_and_left_out(results, tmp_path):
         if record["method"] == "msp" and "error" in record:
             write_record(path, record)
     with pytest.warns(S2OSCWarning, match="table1: no figure"):
-        paths = write_report(results, "table1", tmp_path / "out")
+        paths = write_experiment(results, "table1", tmp_path / "out")
     assert [path.suffix for path in paths] == [".md", ".csv", ".tex"]
 
 
 def test_an_experiment_without_records_is_refused(results, tmp_path):
     with pytest.raises(DataError, match="holds no records of large"):
-        write_report(results, "large", tmp_path / "out")
+        write_experiment(results, "large", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -135,7 +135,7 @@ def make_cells(name: str, records: Sequence[Record]) -> str:
 # For papers
 
 
-def write_report(results: Path, name: str, folder: Path) -> list[Path]:
+def write_experiment(results: Path, name: str, folder: Path) -> list[Path]:
     """Tables as ``NAME.md`` and ``.tex``, every figure as ``NAME.csv``, and pictures."""
     records = _records_of(results, [name])[name]
     blocks = make_blocks(EXPERIMENTS[name], records)
