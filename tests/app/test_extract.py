@@ -74,8 +74,8 @@ def write(folder: Path, side: int) -> tuple[Path, Path]:
     )
 
 
-def run(preset: str = "auto") -> Request:
-    return Request(preset, STEPS | {"clusters.n_groups": 1}, device="cpu")
+def run(preset: str = "auto", backbone: str = "auto") -> Request:
+    return Request(preset, STEPS | {"clusters.n_groups": 1}, device="cpu", backbone=backbone)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def run(preset: str = "auto") -> Request:
 def test_large_images_go_through_a_backbone_unless_told_otherwise(
     tmp_path, side, given, preset, expected
 ):
-    result = classify_files(*write(tmp_path, side), tmp_path / "out", run(preset), backbone=given)
+    result = classify_files(*write(tmp_path, side), tmp_path / "out", run(preset, given))
     assert (result.summary()["backbone"], result.summary()["preset"]) == expected
     assert ("features" in result.summary()["seconds"]) == (expected[0] is not None)
     assert result.summary()["metrics"]["accuracy"] > 0.8
@@ -140,7 +140,7 @@ def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):
 
 def test_a_model_chooses_no_backbone_by_itself(tmp_path):
     known, pool = write(tmp_path, 24)
-    classify_files(known, pool, tmp_path / "out", run(), backbone="a-network")
+    classify_files(known, pool, tmp_path / "out", run(backbone="a-network"))
     with pytest.raises(ModelError, match=r"backbone 'a-network', which is not loaded by itself"):
         predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv")
     with pytest.raises(ModelError, match="give --backbone with that name"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from files import visible
-from s2osc.app.results_folder import RESULTS, read_current, result_file, results_folder, version_of
+from s2osc.app.results_folder import RESULTS, read_current, results_folder, version_of
 from s2osc.errors import DataError, OutputError
 
 OLD = {"summary.json": "old", "predictions.csv": "old", "skipped.csv": "old"} | {
@@ -377,65 +377,3 @@ def test_a_process_killed_while_the_first_version_is_made_leaves_a_folder_to_beg
         if len(counted) <= step:
             return
     raise AssertionError("it never came to its end")
-
-
-# One file
-
-
-def test_a_file_is_written_whole_and_its_lock_goes(tmp_path):
-    with result_file(tmp_path / "deep" / "a.csv", force=False) as put:
-        put(b"new")
-    assert texts(tmp_path) == {"deep/a.csv": "new"}
-    assert os.listdir(tmp_path / "deep") == ["a.csv"]
-
-
-def test_a_file_that_is_there_is_refused_unless_forced(tmp_path):
-    out = write(tmp_path, {"a.csv": "old"}) / "a.csv"
-    with (
-        pytest.raises(OutputError, match=r"is there already; .* --force"),
-        result_file(out, force=False),
-    ):
-        pass
-    with result_file(out, force=True) as put:
-        put(b"new")
-    assert texts(tmp_path) == {"a.csv": "new"}
-    with (
-        pytest.raises(OutputError, match="is a folder; give a file name"),
-        result_file(tmp_path, force=True),
-    ):
-        pass
-
-
-def test_of_two_that_write_one_file_one_is_refused(tmp_path):
-    out = tmp_path / "a.csv"
-    with result_file(out, force=False) as put:
-        with (
-            pytest.raises(OutputError, match=r"another process writes .*a\.csv; wait until"),
-            result_file(out, force=True),
-        ):
-            pass
-        put(b"one")
-    assert texts(tmp_path) == {"a.csv": "one"}
-
-
-def test_a_file_that_a_user_made_meanwhile_is_not_overwritten(tmp_path):
-    out = tmp_path / "a.csv"
-
-    def predict() -> None:
-        with result_file(out, force=False) as put:
-            out.write_text("mine")
-            put(b"new")
-
-    with pytest.raises(OutputError, match="is there already"):
-        predict()
-    assert out.read_text() == "mine"
-
-
-def test_a_run_that_fails_leaves_no_file_and_no_folder(tmp_path):
-    def fail() -> None:
-        with result_file(tmp_path / "deep" / "a.csv", force=False):
-            raise DataError("no items")
-
-    with pytest.raises(DataError):
-        fail()
-    assert os.listdir(tmp_path) == []

@@ -11,7 +11,7 @@ import numpy as np
 from s2osc.app.extract import (
     ADVICE,
     AUTO,
-    FeatureExtractor,
+    Representation,
     are_photos,
     is_installed,
     largest_side,
@@ -20,7 +20,7 @@ from s2osc.app.extract import (
 )
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, known_confidence, skipped_note
-from s2osc.app.results_folder import results_folder
+from s2osc.app.results_folder import ResultsFolder, results_folder
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
@@ -30,6 +30,7 @@ from s2osc.data.inputs import (
     OpenSources,
     Skipped,
     encode_labels,
+    open_known,
     open_known_and_pool,
 )
 from s2osc.data.splits import Protocol, split_dataset
@@ -39,7 +40,6 @@ from s2osc.nets.training import resolve_device
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
-from s2osc.report.drawing import Question
 from s2osc.settings import flatten
 from s2osc.types import Labelled
 from s2osc.version import versions
@@ -59,6 +59,9 @@ class Request:
     seed: int = 0
     device: str = "auto"
     title: str = "Open set classification"
+    side: int | None = None  # pixels that images are brought to; None: chosen
+    backbone: str = AUTO  # that images go through
+    max_megapixels: float = MAX_MEGAPIXELS  # of an image; larger ones are refused
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -66,39 +69,26 @@ class Request:
 
 
 def classify_files(
-    known: Path,
-    pool: Path,
-    out: Path,
-    request: Request,
-    *,
-    side: int | None = None,
-    backbone: str = AUTO,
-    max_megapixels: float = MAX_MEGAPIXELS,
-    force: bool = False,
+    known: Path, pool: Path, out: Path, request: Request, *, force: bool = False
 ) -> Result:
     """Labelled files and a pool of files in, a folder of results out."""
     device, clock = check_request(request), Stopwatch()
     with results_folder(out, force=force) as folder:
-        named = named_backbone(backbone, device)
+        named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
-            opened = open_known_and_pool(known, pool, max_megapixels=max_megapixels)
-            shape, extractor = choose_representation(
-                opened, request, device=device, named=named, side=side, backbone=backbone
-            )
-            known_items, pool_items = opened.read(shape)
+            opened = open_known_and_pool(known, pool, max_megapixels=request.max_megapixels)
+            represented = choose_representation(opened, request, device=device, named=named)
+            known_items, pool_items = opened.read(represented.shape)
         result = classify_items(
             known_items,
             pool_items,
             request,
-            shape=shape,
-            extractor=extractor,
+            represented=represented,
             device=device,
             clock=clock,
             notes=notes,
         )
-        with folder.publish() as stage:
-            result.save(stage)
-        return describe_result(folder, result)
+        return publish_result(folder, result)
 
 
 def demo(out: Path, request: Request, *, force: bool = False) -> Result:
@@ -106,14 +96,21 @@ def demo(out: Path, request: Request, *, force: bool = False) -> Result:
     device, clock = check_request(request), Stopwatch()
     with results_folder(out, force=force) as folder:
         with clock("read"):
-            known, pool, shape = read_demo(request.seed)
-        result = classify_items(known, pool, request, shape=shape, device=device, clock=clock)
-        with folder.publish() as stage:
-            result.save(stage)
-        return describe_result(folder, result)
+            known, pool, represented = read_demo(request.seed)
+        result = classify_items(
+            known, pool, request, represented=represented, device=device, clock=clock
+        )
+        return publish_result(folder, result)
 
 
-def read_demo(seed: int) -> tuple[Items, Items, InputShape]:
+def publish_result(folder: ResultsFolder, result: Result) -> Result:
+    """The answer and the model first, then the same with words and page."""
+    with folder.publish() as stage:
+        result.save(stage)
+    return describe_result(folder, result)
+
+
+def read_demo(seed: int) -> tuple[Items, Items, Representation]:
     """Known items and a pool of digits."""
     digits = load_dataset("mnist5k")
     split = split_dataset(digits, DEMO, seed)
@@ -123,7 +120,7 @@ def read_demo(seed: int) -> tuple[Items, Items, InputShape]:
     pool = Items(_numbered(len(pool_names)), split.pool, pool_names)
     height, width = digits.inputs.shape[1:3]
     note = f"{len(known) + len(pool):,} digits of {height}x{width} in grey, as they come"
-    return known, pool, InputShape("images", height, width, 1, note=note)
+    return known, pool, Representation(InputShape("images", height, width, 1, note=note))
 
 
 def _numbered(n: int) -> list[str]:
@@ -162,27 +159,29 @@ def check_decision(preset: str, method: S2OSCMethod, changes: Mapping[str, Any])
 # --- images or vectors -----------------------------------------------------------------------
 
 
+def read_known(path: Path, request: Request, device: str) -> tuple[Items, Representation]:
+    """Labelled files alone, read as those of `s2osc classify` are."""
+    named = named_backbone(request.backbone, device)
+    opened = open_known(path, max_megapixels=request.max_megapixels)
+    represented = choose_representation(opened, request, device=device, named=named)
+    return opened.read(represented.shape), represented
+
+
 def choose_representation(
-    opened: OpenSources | OpenKnown,
-    request: Request,
-    *,
-    device: str,
-    named: Backbone | None,
-    side: int | None,
-    backbone: str,
-) -> tuple[InputShape, FeatureExtractor | None]:
-    """The shape items are brought to, and what makes vectors of them; None: they stay as read."""
-    shape = opened.shape(side)
-    check_kind(shape, side, named)
-    if backbone == AUTO and request.preset not in IMAGE_PRESETS:
+    opened: OpenSources | OpenKnown, request: Request, *, device: str, named: Backbone | None
+) -> Representation:
+    """Images as they are, through the backbone that the user named, or through the usual one."""
+    shape = opened.shape(request.side)
+    check_kind(shape, request.side, named)
+    if request.backbone == AUTO and request.preset not in IMAGE_PRESETS:
         named = usual_backbone(shape, device)
     if named is None:
-        return shape, None
+        return Representation(shape)
     # A backbone takes larger images than small networks do.
-    shape = opened.shape(side, largest=largest_side(named))
+    shape = opened.shape(request.side, largest=largest_side(named))
     _, method = choose_method(request, device, vectors=True)
     extractor = make_extractor(named, shape, flip=method.augmentation.flips(shape.channels))
-    return extractor.shape, extractor
+    return Representation(shape, extractor)
 
 
 def check_kind(shape: InputShape, side: int | None, backbone: Backbone | None) -> None:
@@ -211,34 +210,27 @@ def classify_items(
     pool: Items,
     request: Request,
     *,
-    shape: InputShape,
-    extractor: FeatureExtractor | None = None,
+    represented: Representation,
     device: str,
     clock: Stopwatch,
     notes: Sequence[str] = (),
 ) -> Result:
     """Fit and answer."""
-    is_vectors = extractor is not None or shape.kind == "vectors"
-    preset, method = choose_method(request, device, vectors=is_vectors)
+    preset, method = choose_method(request, device, vectors=represented.is_vectors)
     labels, classes = encode_labels(known.labels or [])
     with collect_warnings() as warned:
-        known_inputs, pool_inputs = known.inputs, pool.inputs
-        if extractor:
-            with clock("features"):
-                known_inputs = extractor.features(known.inputs)
-                pool_inputs = extractor.features(pool.inputs)
+        known_inputs = represented.inputs(known.inputs, clock)
+        pool_inputs = represented.inputs(pool.inputs, clock)
         solution = method.fit(
             Labelled(known_inputs, labels), pool_inputs, seed=request.seed, device=device
         )
-    clock.seconds.update(solution.seconds)
     return make_result(
         solution,
         pool,
         inputs=pool_inputs,
         classes=classes,
         title=request.title,
-        shape=shape,
-        extractor=extractor,
+        represented=represented,
         preset=preset,
         settings=flatten(method),
         seed=request.seed,
@@ -257,8 +249,7 @@ def make_result(
     inputs: np.ndarray,  # (n, ...) of the pool, as the networks get them
     classes: tuple[str, ...],
     title: str,
-    shape: InputShape,
-    extractor: FeatureExtractor | None,
+    represented: Representation,
     preset: str,
     settings: dict[str, Any],
     seed: int,
@@ -267,11 +258,9 @@ def make_result(
     skipped: Sequence[Skipped],
     notes: Sequence[str],
     seconds: dict[str, float],
-    questions: Sequence[Question] = (),
-    stream: dict[str, Any] | None = None,
 ) -> Result:
     """The result of a method's solution for a pool."""
-    trust = solution.trust
+    trust, extractor = solution.trust, represented.extractor
     return Result(
         title=title,
         names=pool.names,
@@ -292,16 +281,14 @@ def make_result(
         steps=solution.n_steps,
         preset=preset,
         settings=settings,
-        shape=shape.note,
+        shape=represented.shape.note,
         backbone=extractor.backbone.name if extractor else None,
         seed=seed,
         device=device,
         versions=versions(),
-        seconds=dict(seconds),
-        stream=stream,
+        seconds=seconds | solution.seconds,
         embeddings=solution.embeddings,
-        images=pool.inputs if shape.kind == "images" else None,
-        questions=tuple(questions),
+        images=pool.inputs if represented.shape.kind == "images" else None,
         model=solution.model,
         model_backbone=extractor.describe() if extractor else None,
         skipped=tuple(skipped),

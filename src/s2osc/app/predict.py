@@ -1,8 +1,11 @@
 """Answer for new items with a saved model."""
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from s2osc.app.extract import restore_extractor, shape_of
+from s2osc.app.extract import restore
 from s2osc.app.result import (
     TABLE_WRITERS,
     collect_warnings,
@@ -10,11 +13,13 @@ from s2osc.app.result import (
     skipped_note,
     table_bytes,
 )
-from s2osc.app.results_folder import read_current, result_file
+from s2osc.app.results_folder import read_current
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
-from s2osc.errors import SettingsError
+from s2osc.errors import OutputError, SettingsError
+from s2osc.files import check_folder, lock, made_folders, write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.storage import load_model
+from s2osc.progress import Stopwatch
 from s2osc.types import Answer
 
 
@@ -34,13 +39,11 @@ def predict_files(
     device = resolve_device(device)
     with result_file(out, force=force) as write:
         saved = read_current(model, lambda folder: load_model(folder, device))
-        extractor = None
-        if saved.backbone:
-            extractor = restore_extractor(saved.backbone, device, allowed=backbone)
-        like = extractor.shape if extractor else shape_of(saved.model.teacher.network.input_shape)
-        found = read_items(items, like=like, max_megapixels=max_megapixels)
+        axes = saved.model.teacher.network.input_shape
+        represented = restore(saved.backbone, axes, device, allowed=backbone)
+        found = read_items(items, like=represented.shape, max_megapixels=max_megapixels)
         with collect_warnings() as notes:
-            inputs = extractor.features(found.inputs) if extractor else found.inputs
+            inputs = represented.inputs(found.inputs, Stopwatch())
         answer = saved.model.answer(inputs)
         table = table_bytes(
             out.suffix,
@@ -51,3 +54,33 @@ def predict_files(
         )
         write(table)
     return answer, [*notes, *skipped_note(found.skipped, "skipped items have no row")]
+
+
+@contextmanager
+def result_file(out: Path, *, force: bool) -> Iterator[Callable[[bytes], None]]:
+    """Hold the place of a result that is one file; gives the function that writes it.
+
+    The lock lies beside it meanwhile.
+    """
+    if out.is_dir():
+        raise OutputError(f"{out} is a folder; give a file name ending in .csv or .parquet")
+    check_folder(out.parent)
+
+    def refuse_earlier() -> None:
+        if os.path.lexists(out) and not force:
+            raise OutputError(
+                f"{out} is there already; give another name, or --force to replace it"
+            )
+
+    def write(content: bytes) -> None:
+        refuse_earlier()
+        with writing(out, "make room, or give another place"):
+            write_whole(out, content)
+
+    held, busy = out.with_name(f".{out.name}.s2osc-lock"), f"another process writes {out}"
+    with (
+        made_folders(out.parent),
+        lock(held, f"{busy}; wait until it is done, or give another name", remove=True),
+    ):
+        refuse_earlier()
+        yield write

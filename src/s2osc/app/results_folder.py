@@ -472,33 +472,3 @@ def _link_or_copy(source: Path, place: Path) -> None:
         os.link(source.resolve(), place)
     except OSError:
         shutil.copyfile(source, place)
-
-
-@contextmanager
-def result_file(out: Path, *, force: bool) -> Iterator[Callable[[bytes], None]]:
-    """Hold the place of a result that is one file; gives the function that writes it.
-
-    The lock lies beside it meanwhile.
-    """
-    if out.is_dir():
-        raise OutputError(f"{out} is a folder; give a file name ending in .csv or .parquet")
-    check_folder(out.parent)
-
-    def refuse_earlier() -> None:
-        if os.path.lexists(out) and not force:
-            raise OutputError(
-                f"{out} is there already; give another name, or --force to replace it"
-            )
-
-    def write(content: bytes) -> None:
-        refuse_earlier()
-        with writing(out, "make room, or give another place"):
-            write_whole(out, content)
-
-    held, busy = out.with_name(f".{out.name}.s2osc-lock"), f"another process writes {out}"
-    with (
-        made_folders(out.parent),
-        lock(held, f"{busy}; wait until it is done, or give another name", remove=True),
-    ):
-        refuse_earlier()
-        yield write

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2osc.app.classify import Request, choose_method, choose_representation
-from s2osc.app.extract import AUTO, named_backbone
+from s2osc.app.classify import Request, choose_method, read_known
 from s2osc.app.result import collect_warnings, judge, write_summary
 from s2osc.app.results_folder import RESULTS, results_folder
 from s2osc.app.stream import check_learner, check_names
@@ -24,7 +23,7 @@ from s2osc.bench.tasks.stream import (
 )
 from s2osc.codec import to_plain
 from s2osc.data.datasets import load_dataset
-from s2osc.data.inputs import MAX_MEGAPIXELS, encode_labels, open_known
+from s2osc.data.inputs import encode_labels
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
 from s2osc.errors import SettingsError
 from s2osc.progress import Stopwatch, track
@@ -142,10 +141,7 @@ def simulate(
     *,
     memory: int = 2_000,
     self_taught: bool = False,
-    side: int | None = None,
-    backbone: str = AUTO,
     folder: Path | None = None,
-    max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
 ) -> dict[str, Any]:
     """Follow a stream drawn from labelled files, or from a data set by its name.
@@ -159,16 +155,10 @@ def simulate(
         of_method, device = check_learner(request, memory)
         with collect_warnings() as notes:
             if isinstance(source, Path):
-                items, is_vectors = read_material(
-                    source,
-                    of_method,
-                    device=device,
-                    side=side,
-                    backbone=backbone,
-                    max_megapixels=max_megapixels,
-                )
+                items = read_material(source, of_method, device)
             else:
-                items, is_vectors = load_material(source, folder), False
+                items = load_material(source, folder)
+            is_vectors = items.inputs.dtype != np.uint8
             preset, _ = choose_method(of_method, device, vectors=is_vectors)
             check_names(items.classes)
             stream = draw_stream(items, course.protocol(items), request.seed)
@@ -220,26 +210,11 @@ def simulate(
         return summary
 
 
-def read_material(
-    path: Path,
-    request: Request,
-    *,
-    device: str,
-    side: int | None,
-    backbone: str,
-    max_megapixels: float,
-) -> tuple[Material, bool]:
-    """Labelled files as `s2osc classify` would read them, and whether they became vectors."""
-    named = named_backbone(backbone, device)
-    opened = open_known(path, max_megapixels=max_megapixels)
-    shape, extractor = choose_representation(
-        opened, request, device=device, named=named, side=side, backbone=backbone
-    )
-    items = opened.read(shape)
+def read_material(path: Path, request: Request, device: str) -> Material:
+    """Labelled files as `s2osc classify` would read them."""
+    items, represented = read_known(path, request, device)
     labels, classes = encode_labels(items.labels or [])
-    inputs = extractor.features(items.inputs) if extractor else items.inputs
-    is_vectors = extractor is not None or shape.kind == "vectors"
-    return Material(path.name, inputs, labels, classes), is_vectors
+    return Material(path.name, represented.inputs(items.inputs, Stopwatch()), labels, classes)
 
 
 def load_material(name: str, folder: Path | None) -> Material:

@@ -17,16 +17,16 @@ from s2osc.app.classify import (
     check_decision,
     check_request,
     choose_method,
-    choose_representation,
     make_result,
+    read_known,
 )
-from s2osc.app.extract import AUTO, FeatureExtractor, named_backbone, restore_extractor, shape_of
+from s2osc.app.extract import restore
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, skipped_note
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
 from s2osc.codec import to_plain
 from s2osc.data.images import InputShape
-from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, open_known, read_items
+from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
 from s2osc.errors import DataError, OutputError
 from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
@@ -112,32 +112,24 @@ def init_files(
     request: Request,
     *,
     memory: int = 2_000,
-    side: int | None = None,
-    backbone: str = AUTO,
-    max_megapixels: float = MAX_MEGAPIXELS,
 ) -> Begun:
     """Labelled files in, the folder of a stream out."""
     refuse_stream(folder)
     of_method, device = check_learner(request, memory)
-    named = named_backbone(backbone, device)
     with collect_warnings() as notes:
-        opened = open_known(known, max_megapixels=max_megapixels)
-        shape, extractor = choose_representation(
-            opened, of_method, device=device, named=named, side=side, backbone=backbone
-        )
-        items = opened.read(shape)
+        items, represented = read_known(known, of_method, device)
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
-        is_vectors = extractor is not None or shape.kind == "vectors"
-        preset, _ = choose_method(of_method, device, vectors=is_vectors)
+        preset, _ = choose_method(of_method, device, vectors=represented.is_vectors)
+        extractor = represented.extractor
         facts = StreamFacts(
             preset=preset,
-            shape=shape.note,
+            shape=represented.shape.note,
             backbone=extractor.describe() if extractor else None,
         )
         with open_store(folder, make=True) as store:
             refuse_stream(folder)  # nor one that was begun meanwhile
-            inputs = extractor.features(items.inputs) if extractor else items.inputs
+            inputs = represented.inputs(items.inputs, Stopwatch())
             state = begin_stream(
                 Labelled(inputs, labels),
                 classes,
@@ -212,13 +204,12 @@ def window_files(
     with open_both(folder, out, force=force) as (store, results):
         before = store.read(device)
         preset, method = choose_decision(before, decision or {})
-        extractor = extractor_of(before, device, allowed=backbone)
-        shape = extractor.shape if extractor else shape_of(before.item_shape)
+        represented = restore(before.facts.backbone, before.item_shape, device, allowed=backbone)
         with clock("read"):
-            items = read_items(pool, like=shape, max_megapixels=max_megapixels)
+            items = read_items(pool, like=represented.shape, max_megapixels=max_megapixels)
         check_items(items)
         with collect_warnings() as warned:
-            inputs = extract_features(items, extractor, clock)
+            inputs = represented.inputs(items.inputs, clock)
             learner = replace(ours(before.learner), method=method)
             opened = open_window(
                 before, inputs, items.names, asking, learner=learner, device=device
@@ -239,8 +230,7 @@ def window_files(
             inputs=inputs,
             classes=before.class_names,
             title=f"Window {after.n_windows}",
-            shape=describe_shape(shape, len(items)),
-            extractor=extractor,
+            represented=replace(represented, shape=describe_shape(represented.shape, len(items))),
             preset=preset,
             settings=flatten(method) | settings_of_learner(after),
             seed=after.seed,
@@ -248,7 +238,10 @@ def window_files(
             n_known=sum(known.n_labels for known in before.classes),
             skipped=items.skipped,
             notes=[*note_closed(before), *warned],
-            seconds=clock.seconds | solution.seconds,
+            seconds=clock.seconds,
+        )
+        result = replace(
+            result,
             questions=questions_of(after, items.names),
             stream=place_in_stream(after, folder),
         )
@@ -278,16 +271,6 @@ def open_both(folder: Path, out: Path, *, force: bool) -> Iterator[tuple[Store, 
         ) as results:
             check_queries(out, n_unconfirmed(results.version, folder, pointer), force=force)
             yield store, results
-
-
-def extract_features(
-    items: Items, extractor: FeatureExtractor | None, clock: Stopwatch
-) -> np.ndarray:
-    """Items as the networks get them."""
-    if extractor is None:
-        return items.inputs
-    with clock("features"):
-        return extractor.features(items.inputs)
 
 
 def note_answer(state: StreamState, *, version: int, answer: str) -> StreamState:
@@ -355,14 +338,6 @@ def choose_decision(state: StreamState, decision: Mapping[str, Any]) -> tuple[st
     method = change(state.learner.method, changes)
     check_decision(preset, method, changes)
     return preset, method
-
-
-def extractor_of(
-    state: StreamState, device: str, *, allowed: str | None
-) -> FeatureExtractor | None:
-    """What turns images into the vectors of a stream; None where items come as they are."""
-    backbone = state.facts.backbone
-    return restore_extractor(backbone, device, allowed=allowed) if backbone else None
 
 
 def ours(learner: Learner) -> Incremental:
@@ -445,13 +420,13 @@ def write_open_queries(folder: Path, out: Path, *, force: bool = False) -> int:
     return questions.n_open
 
 
-def questions_of(state: StreamState, names: Sequence[str]) -> list[Question]:
+def questions_of(state: StreamState, names: Sequence[str]) -> tuple[Question, ...]:
     """The items asked about, as the page shows them."""
     if not state.questions:
-        return []
+        return ()
     row_of = {name: row for row, name in enumerate(names)}
     rows = item_questions(state.questions, state.class_names)
-    return [Question(row_of[name], suggested, why) for name, _, suggested, _, why in rows]
+    return tuple(Question(row_of[name], suggested, why) for name, _, suggested, _, why in rows)
 
 
 # --- answers ---------------------------------------------------------------------------------

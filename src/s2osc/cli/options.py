@@ -162,7 +162,14 @@ def request_of(options: argparse.Namespace) -> "Request":
         if not equals:
             raise SettingsError(f"--set is {setting!r}; give NAME=VALUE, such as student.tau=0.9")
         changes[name.strip()] = value.strip()
-    return Request(options.preset, changes, options.seed, options.device)
+    reading = ("side", "backbone", "max_megapixels")  # of commands that read files
+    return Request(
+        preset=options.preset,
+        changes=changes,
+        seed=options.seed,
+        device=options.device,
+        **{name: getattr(options, name) for name in reading if hasattr(options, name)},
+    )
 
 
 def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:

@@ -126,9 +126,6 @@ def classify(options: argparse.Namespace) -> None:
             options.pool,
             options.out,
             request,
-            side=options.side,
-            backbone=options.backbone,
-            max_megapixels=options.max_megapixels,
             force=options.force,
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))

@@ -207,9 +207,6 @@ def init(options: argparse.Namespace) -> None:
             options.state,
             request,
             memory=options.memory,
-            side=options.side,
-            backbone=options.backbone,
-            max_megapixels=options.max_megapixels,
         )
     say = printer()
     for note in begun.notes:
@@ -350,10 +347,7 @@ def simulate(options: argparse.Namespace) -> None:
             QuerySettings(options.budget, options.queries),
             memory=options.memory,
             self_taught=options.self_taught,
-            side=options.side,
-            backbone=options.backbone,
             folder=options.folder,
-            max_megapixels=options.max_megapixels,
             force=options.force,
         )
     say = printer()
