@@ -243,7 +243,7 @@ BAD_SETTINGS = {
     "--set=zzz=1": "there is no setting 'zzz'; ",
     "--set=student.tau=high": r"student\.tau is 'high'; give a number",
     "--set=student.tau": r"--set is 'student\.tau'; give NAME=VALUE",
-    "--set=teacher.training.epochs=0": "training has epochs=0",
+    "--set=teacher.training.epochs=0": "training.epochs is 0",
     "--set=teacher.network.widths=8,x,8": r"teacher\.network\.widths is 'x'; give a whole number",
     "--set=student.start=nowhere": r"student\.start is 'nowhere'; give one of scratch, teacher",
     "--k=0": "K is 0; give a number from 1",

@@ -216,12 +216,12 @@ def test_no_items_have_no_outputs():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"epochs": 0}, "epochs=0"),
-        ({"batch_size": 1}, "batch_size=1"),
-        ({"min_steps": -1}, "min_steps=-1"),
-        ({"learning_rate": 0.0}, "learning_rate=0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate=nan"),
-        ({"weight_decay": -0.1}, "weight_decay=-0.1"),
+        ({"epochs": 0}, "training.epochs is 0; give a number from 1"),
+        ({"batch_size": 1}, "batch_size is 1"),
+        ({"min_steps": -1}, "min_steps is -1"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0; give a number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"weight_decay": -0.1}, "weight_decay is -0.1"),
         ({"schedule": "cosine"}, "'one-cycle' or 'constant'"),
     ],
 )

@@ -49,18 +49,18 @@ from s2osc.baselines.shared import (
     Baseline,
     TeacherRecipe,
     at_recall,
+    augment_like_f,
     label_items,
     train_closed,
 )
 from s2osc.errors import S2OSCWarning
-from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.gan import Autoencoder, GanSettings, to_spheres, train_gan
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.networks import Network, as_tensor, is_stacked
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.progress import track
-from s2osc.seeding import derive, rng
+from s2osc.seeding import rng
 from s2osc.settings import require_choice, require_least, require_positive
 from s2osc.types import Labelled, Predictions
 
@@ -178,13 +178,12 @@ def first_views(inputs: np.ndarray) -> np.ndarray:
 
 def train_sigmoids(network: Network, known: Labelled, recipe: TeacherRecipe, *, seed: int) -> None:
     """Stage 1: turn f into C_K, in half as many steps as f was trained."""
-    device, settings = device_of(network), recipe.teacher.training
-    labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
-    view = partly_augmented(network, recipe, seed=seed, purpose="C_K views")
+    settings = recipe.teacher.training
+    labels = torch.from_numpy(known.labels.astype(np.int64)).to(network.device)
+    view = augment_like_f(network, recipe, seed=seed, purpose="C_K views")
 
     def loss_of(rows: np.ndarray) -> Tensor:
-        batch = view(as_tensor(known.inputs[rows], device))
-        return sigmoid_loss(network(batch), labels[rows]).mean()
+        return sigmoid_loss(network(view(known.inputs[rows])), labels[rows]).mean()
 
     batches = shuffled(len(known), settings.batch_size, rng(seed, "C_K batches"))
     n_steps = max(1, settings.n_steps(len(known)) // 2)
@@ -195,17 +194,16 @@ def train_open(
     network: Network, known: Labelled, counterfactuals: np.ndarray, method: CFO, *, seed: int
 ) -> None:
     """Stage 3: turn C_K into C_{K+1}, on known items and counterfactuals in equal numbers."""
-    device, settings = device_of(network), method.recipe.teacher.training
-    labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
-    view = partly_augmented(network, method.recipe, seed=seed, purpose="C_K+1 views")
+    settings = method.recipe.teacher.training
+    labels = torch.from_numpy(known.labels.astype(np.int64)).to(network.device)
+    view = augment_like_f(network, method.recipe, seed=seed, purpose="C_K+1 views")
 
     def loss_of(rows: tuple[np.ndarray, np.ndarray]) -> Tensor:
         of_known, of_open = rows
-        items = view(as_tensor(known.inputs[of_known], device))
-        made = view(as_tensor(counterfactuals[of_open], device))
-        logits = network(torch.cat([items, made]))
-        closed = cross_entropy(with_open(logits[: len(items)]), labels[of_known])
-        return closed.mean() + open_loss(logits[len(items) :]).mean()
+        batch = torch.cat([view(known.inputs[of_known]), view(counterfactuals[of_open])])
+        on_known, on_open = network(batch).split([len(of_known), len(of_open)])
+        closed = cross_entropy(with_open(on_known), labels[of_known])
+        return closed.mean() + open_loss(on_open).mean()
 
     batch_size = settings.batch_size
     # Batches are twice as large as those of f, so half of its least steps cost as much.
@@ -222,19 +220,6 @@ def train_open(
     )
     n_steps = slower.n_steps(len(known))
     train(network, batches, loss_of, slower, n_steps=n_steps, what="training K + 1 classes")
-
-
-def partly_augmented(
-    network: Network, recipe: TeacherRecipe, *, seed: int, purpose: str
-) -> Callable[[Tensor], Tensor]:
-    """The augmentation of f's batches, as a function of a batch."""
-    generator = torch.Generator(device_of(network)).manual_seed(derive(seed, purpose))
-    views = Views(network, "weak", recipe.augmentation, generator)
-    return lambda batch: views.partly(batch, recipe.teacher.augment)
-
-
-def device_of(network: Network) -> str:
-    return str(next(network.parameters()).device)
 
 
 class SearchEffect(NamedTuple):
@@ -264,13 +249,12 @@ def find_counterfactuals(
     network: Network, coder: Autoencoder, inputs: np.ndarray, settings: SearchSettings, *, seed: int
 ) -> Counterfactuals:
     """Stage 2: search from randomly drawn items, at most one counterfactual each."""
-    device = device_of(network)
     chosen = inputs[rng(seed, "counterfactuals").permutation(len(inputs))[: settings.n_items]]
     reconstructions, counterfactuals = np.empty_like(chosen), np.empty_like(chosen)
     batches = chunks(len(chosen), SEARCH_BATCH)
     for rows in track(batches, "searching for counterfactuals", total=len(batches)):
         with torch.no_grad():
-            codes = coder.encode(coder.normalise(as_tensor(chosen[rows], device)))
+            codes = coder.encode(coder.normalise(as_tensor(chosen[rows], network.device)))
         reconstructions[rows] = as_items(coder, codes, chosen)
         moved = search_codes(codes, coder, network, settings)
         counterfactuals[rows] = as_items(coder, moved, chosen)

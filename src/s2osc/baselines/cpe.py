@@ -45,15 +45,15 @@ from s2osc.arrays import squared_distances
 from s2osc.baselines.shared import (
     Baseline,
     at_recall,
+    augment_like_f,
     hold_out,
     label_items,
 )
 from s2osc.errors import SettingsError
-from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.losses import cross_entropy
-from s2osc.nets.networks import Network, as_tensor, item_shape
+from s2osc.nets.networks import Network, item_shape
 from s2osc.nets.training import in_batches, outputs, shuffled, train
-from s2osc.seeding import derive, rng, torch_seed
+from s2osc.seeding import rng, torch_seed
 from s2osc.settings import require_choice, require_least, require_positive
 from s2osc.types import Labelled, Predictions
 
@@ -311,14 +311,12 @@ def train_prototypes(
 
     With ``start``, training continues from its network and prototypes.
     """
-    recipe = method.recipe
     with torch_seed(seed, "CPE"):
         network = _network(training, method, start).to(device)
     labels = torch.from_numpy(training.labels.astype(np.int64)).to(device)
-    generator = torch.Generator(device).manual_seed(derive(seed, "CPE views"))
-    views = Views(network, "weak", recipe.augmentation, generator)
+    view = augment_like_f(network, method.recipe, seed=seed, purpose="CPE views")
     growth = _Growth(network, method, device, start)
-    settings = recipe.teacher.training
+    settings = method.recipe.teacher.training
     n_steps = settings.n_steps(len(training))
     # At least two epochs: the first only measures r.
     epoch = min(max(1, len(training) // settings.batch_size), max(1, n_steps // 2))
@@ -329,8 +327,7 @@ def train_prototypes(
         if n_done and n_done % epoch == 0:
             growth.end_epoch()
         n_done += 1
-        batch = views.partly(as_tensor(training.inputs[rows], device), recipe.teacher.augment)
-        return growth.loss(network.embed(batch), labels[rows])
+        return growth.loss(network.embed(view(training.inputs[rows])), labels[rows])
 
     train(
         network,

@@ -53,13 +53,13 @@ from torch.nn import functional as F
 from s2osc.baselines.shared import (
     Baseline,
     at_recall,
+    augment_like_f,
     label_items,
     train_closed,
 )
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augmentation.augment import Views
 from s2osc.nets.losses import cross_entropy
-from s2osc.nets.networks import Network, as_tensor, item_shape
+from s2osc.nets.networks import Network, item_shape
 from s2osc.nets.training import outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.settings import require_choice, require_least
@@ -176,12 +176,7 @@ class EULAC(Baseline):
         network.fit_normalisation(known.inputs)
         network.to(device)
         labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
-        generator = torch.Generator(device).manual_seed(derive(seed, "EULAC views"))
-        views = Views(network, "weak", self.recipe.augmentation, generator)
-
-        def view(items: np.ndarray) -> Tensor:
-            """Augmented like f's batches, labelled items and pool alike."""
-            return views.partly(as_tensor(items, device), settings.augment)
+        view = augment_like_f(network, self.recipe, seed=seed, purpose="EULAC views")
 
         def loss_of(rows: tuple[np.ndarray, np.ndarray]) -> Tensor:
             from_known, from_pool = rows

@@ -93,12 +93,11 @@ def perturbed_logits(
     network: Network, inputs: np.ndarray, eps: float, temperature: float
 ) -> np.ndarray:
     """(n, C) float32: f's logits for the perturbed items."""
-    device = str(next(network.parameters()).device)
     network.eval()
     logits = np.empty((len(inputs), network.head.out_features), np.float32)
     batches = chunks(len(inputs), SCORING_BATCH)
     for rows in track(batches, "perturbing items", total=len(batches)):
-        batch = as_tensor(inputs[rows], device)
+        batch = as_tensor(inputs[rows], network.device)
         if eps:
             batch = perturb(network, batch, eps, temperature)
         with torch.inference_mode():

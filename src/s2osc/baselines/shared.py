@@ -1,7 +1,7 @@
 """What several baselines share.
 
-    the classifier f      ``TeacherRecipe``, ``hold_out``, ``train_closed``: one network and one
-                          training for every deep method
+    the classifier f      ``TeacherRecipe``, ``hold_out``, ``train_closed``, ``augment_like_f``: one
+                          network and one training for every deep method
     the threshold         ``threshold_at``, ``predict_by_threshold``: unknown is what scores above
     without a network     ``as_rows``, ``fit_components``, ``fit_regression``, ``RowRecogniser``
 
@@ -9,17 +9,20 @@ f is trained on nine tenths of the labelled items. The last tenth sets the thres
 score too low, and with a threshold from them most of a pool would be called unknown.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
+import torch
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
 
 from s2osc.arrays import in_chunks
 from s2osc.errors import DataError, SettingsError
-from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.networks import one_vector
+from s2osc.nets.augmentation.augment import AugmentSettings, Views
+from s2osc.nets.networks import Network, as_tensor, one_vector
 from s2osc.pipeline.presets import HEADS, PLAIN
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
@@ -130,6 +133,15 @@ def train_closed(
         parts.training, recipe.teacher, recipe.augmentation, seed=seed, device=device
     )
     return Closed(teacher, *parts)
+
+
+def augment_like_f(
+    network: Network, recipe: TeacherRecipe, *, seed: int, purpose: str
+) -> Callable[[np.ndarray], Tensor]:
+    """Turns items into a batch on the network's device, augmented as f's batches are."""
+    generator = torch.Generator(network.device).manual_seed(derive(seed, purpose))
+    views = Views(network, "weak", recipe.augmentation, generator)
+    return lambda items: views.partly(as_tensor(items, network.device), recipe.teacher.augment)
 
 
 # --- the threshold ---------------------------------------------------------------------------

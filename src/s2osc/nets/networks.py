@@ -124,6 +124,10 @@ class Network(nn.Module):
         # Convolutions on a CPU are about a third faster in this layout.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
+    @property
+    def device(self) -> str:
+        return str(self.mean.device)
+
     def embed(self, inputs: Tensor) -> Tensor:
         """e(x), the layer before the head; for stacked views, the mean over views."""
         if inputs.ndim == 3:

@@ -13,7 +13,7 @@ from s2osc.arrays import chunks
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import Network, as_tensor
 from s2osc.progress import track
-from s2osc.settings import require_choice
+from s2osc.settings import require_choice, require_least, require_positive
 
 Batch = TypeVar("Batch")
 SCORING_BATCH = 512
@@ -31,16 +31,11 @@ class TrainSettings:
     min_steps: int = 0  # small data sets get at least this many steps
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_size < 2 or self.min_steps < 0:
-            raise SettingsError(
-                f"training has epochs={self.epochs}, batch_size={self.batch_size}, "
-                f"min_steps={self.min_steps}; give at least 1, 2 and 0"
-            )
-        if not (self.learning_rate > 0 and self.weight_decay >= 0):
-            raise SettingsError(
-                f"training has learning_rate={self.learning_rate}, "
-                f"weight_decay={self.weight_decay}; give a rate above 0 and a decay from 0"
-            )
+        require_least("training.epochs", self.epochs, 1)
+        require_least("training.batch_size", self.batch_size, 2)
+        require_least("training.min_steps", self.min_steps, 0)
+        require_positive("training.learning_rate", self.learning_rate)
+        require_least("training.weight_decay", self.weight_decay, 0)
         require_choice("training.schedule", self.schedule, ("one-cycle", "constant"))
 
     def n_steps(self, n_items: int) -> int:
@@ -143,12 +138,11 @@ def in_batches(
     network: Network, inputs: np.ndarray, what: str
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Yield (rows, logits, embeddings) of one forward pass, batch by batch, without gradients."""
-    device = str(next(network.parameters()).device)
     network.eval()
     batches = chunks(len(inputs), SCORING_BATCH)
     for rows in track(batches, what, total=len(batches)):
         with torch.inference_mode():
-            embeddings = network.embed(as_tensor(inputs[rows], device))
+            embeddings = network.embed(as_tensor(inputs[rows], network.device))
             logits = network.head(embeddings)
         yield rows, logits, embeddings
 

@@ -159,7 +159,7 @@ def test_the_view_of_the_settings_flips_colour_images_only_unless_told():
 )
 def test_settings_that_cannot_be_used_are_refused(wrong):
     (name,) = wrong
-    with pytest.raises(SettingsError, match=rf"AugmentSettings\.{name} is .*; it must be"):
+    with pytest.raises(SettingsError, match=rf"augmentation\.{name} is .*; give "):
         AugmentSettings(**wrong)
 
 

@@ -209,5 +209,5 @@ def test_an_empty_batch_has_an_empty_view():
 @pytest.mark.parametrize("wrong", [{"depth": 0}, {"decay": 1.0}, {"threshold": 0.0}])
 def test_settings_that_cannot_be_used_are_refused(wrong):
     (name,) = wrong
-    with pytest.raises(SettingsError, match=rf"CTAugmentSettings\.{name} is .*; it must"):
+    with pytest.raises(SettingsError, match=rf"CTAugmentSettings\.{name} is .*; give a"):
         CTAugmentSettings(**wrong)

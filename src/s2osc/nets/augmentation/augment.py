@@ -6,7 +6,7 @@ gets its own random draw. Strong views of images are in ``ctaugment``.
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.ctaugment import CTAugment
 from s2osc.nets.augmentation.image_ops import rotate_by
 from s2osc.nets.networks import Network
+from s2osc.settings import require_choice
 
 MAX_SHIFT = 0.125  # of the side, rounded down: 3 pixels of 28, 4 of 32
 RELEASED_DEGREES = 10.0
@@ -34,18 +35,10 @@ class AugmentSettings:
 
     def __post_init__(self) -> None:
         if self.flip not in (True, False, None):
-            raise SettingsError(
-                f"AugmentSettings.flip is {self.flip!r}; it must be True, False or None"
-            )
+            raise SettingsError(f"augmentation.flip is {self.flip!r}; give True, False or None")
         if not (self.noise >= 0 and math.isfinite(self.noise)):
-            raise SettingsError(
-                f"AugmentSettings.noise is {self.noise}; it must be a number from 0 up"
-            )
-        if self.weak not in get_args(WeakView):
-            raise SettingsError(
-                f"AugmentSettings.weak is {self.weak!r}; it must be one of "
-                f"{', '.join(map(repr, get_args(WeakView)))}"
-            )
+            raise SettingsError(f"augmentation.noise is {self.noise}; give a number from 0")
+        require_choice("augmentation.weak", self.weak, WeakView)
 
     def flips(self, n_channels: int) -> bool:
         """Whether images with this many channels are mirrored.

@@ -12,8 +12,8 @@ from itertools import zip_longest
 import torch
 from torch import Tensor
 
-from s2osc.errors import SettingsError
 from s2osc.nets.augmentation import image_ops
+from s2osc.settings import require_least, require_share
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,9 @@ class CTAugmentSettings:
     threshold: float = 0.8  # bins below this share of the best one are not drawn; ReMixMatch: 0.85
 
     def __post_init__(self) -> None:
-        if self.depth < 1:
-            raise SettingsError(f"CTAugmentSettings.depth is {self.depth}; it must be at least 1")
-        for name in ("decay", "threshold"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise SettingsError(
-                    f"CTAugmentSettings.{name} is {value}; it must lie between 0 and 1"
-                )
+        require_least("CTAugmentSettings.depth", self.depth, 1)
+        require_share("CTAugmentSettings.decay", self.decay)
+        require_share("CTAugmentSettings.threshold", self.threshold)
 
 
 @dataclass(frozen=True)
