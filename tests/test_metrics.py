@@ -12,6 +12,7 @@ from s2osc.metrics import (
     auroc,
     chaudhry_forgetting,
     evaluate,
+    evaluate_by_name,
     evaluate_classes,
     evaluate_groups,
     evaluate_paper_mode,
@@ -26,7 +27,7 @@ from s2osc.metrics import (
     paper_mode,
     weighted_scores,
 )
-from s2osc.types import UNKNOWN, Predictions
+from s2osc.types import UNKNOWN, Answer, Predictions
 
 pairs_of_labels = st.lists(
     st.tuples(st.integers(-1, 2), st.integers(-1, 2)), min_size=1, max_size=30
@@ -409,3 +410,46 @@ def test_a_stage_without_new_classes_counts_like_any_other():
     mean = (0.9 + 0.6 + 0.65) / 3
     assert forgetting(stages, 0.8) == pytest.approx((0.8 - mean) / 0.8)
     assert chaudhry_forgetting(stages) == pytest.approx(0.1)
+
+
+# By the names that items came with
+
+
+def pool_answer(labels: list[int], groups: list[int]) -> Answer:
+    n = len(labels)
+    return Answer(
+        labels=np.array(labels),
+        unknown_score=np.linspace(0, 1, n),
+        confidence=np.full(n, 0.5),
+        groups=np.array(groups),
+        distinctness=np.arange(n) / 4,
+        filtered=np.arange(n) == 0,
+        nearest=np.arange(n) % 2,
+    )
+
+
+def test_only_items_with_truth_are_judged():
+    answer = pool_answer([0, 1, -1, -1], [-1, -1, 0, 1])
+    figures = evaluate_by_name(answer, ("a", "b"), ["a", "a", "new", ""])
+    assert figures["accuracy"] == pytest.approx(2 / 3, abs=1e-5)
+    assert figures["group_accuracy"] == 1
+    assert (
+        evaluate_by_name(answer, ("a", "b"), None)
+        == evaluate_by_name(answer, ("a", "b"), [""] * 4)
+        == {}
+    )
+
+
+def test_any_class_other_than_the_known_ones_counts_as_unknown():
+    answer = pool_answer([0, -1, -1], [-1, 0, 0])
+    figures = evaluate_by_name(answer, ("a",), ["a", "unknown", "zebra"])
+    assert (figures["accuracy"], figures["f_out"]) == (1, 1)
+    assert figures["group_accuracy"] == 0.5
+
+
+def test_items_left_unsure_are_neither_right_nor_wrong():
+    answer = pool_answer([0, -1, -2, -2], [-1, 0, -1, -1])
+    figures = evaluate_by_name(answer, ("a", "b"), ["a", "new", "a", "new"])
+    assert (figures["accuracy"], figures["decided"]) == (1, 0.5)
+    nobody = evaluate_by_name(pool_answer([-2, -2], [-1, -1]), ("a", "b"), ["a", "b"])
+    assert nobody == {"decided": 0.0}

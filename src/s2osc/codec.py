@@ -69,7 +69,7 @@ def from_plain(kind: Any, value: Any, what: str) -> Any:
         each = _object(value, what)
         return {name: from_plain(arguments[1], each[name], f"{what}, {name}") for name in each}
     is_number = type(value) in (int, float) and isfinite(value)
-    if not (is_number if kind is float else type(value) is kind):
+    if not (kind is Any or (is_number if kind is float else type(value) is kind)):
         raise ValueError(f"{what}: {value!r:.50} is not {WANTED[kind]}")
     return value
 

@@ -5,7 +5,7 @@ unless a function says otherwise.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -22,7 +22,7 @@ from sklearn.metrics import (
 )
 
 from s2osc.seeding import derive
-from s2osc.types import UNKNOWN, Predictions
+from s2osc.types import UNKNOWN, Answer, Predictions
 
 N_AXES = 50
 """Wider features are clustered in as many principal components."""
@@ -139,6 +139,33 @@ def evaluate(truth: np.ndarray, predictions: Predictions) -> dict[str, float]:
             figures["oscr"] = oscr(truth, predictions.nearest, scores)
         figures["fpr95"] = fpr95(truth, scores)
     return _rounded(figures)
+
+
+def evaluate_by_name(
+    answer: Answer, classes: Sequence[str], truth_names: list[str] | None
+) -> dict[str, float]:
+    """Metrics over the items that came with truth; none without.
+
+    Items left unsure are judged as neither right nor wrong: ``decided`` is the share of the rest.
+    """
+    has_truth = np.array([bool(name) for name in truth_names or []])
+    if not has_truth.any():
+        return {}
+    is_judged = has_truth & ~answer.is_unsure
+    decided = {"decided": round(float(is_judged.sum() / has_truth.sum()), 5)}
+    if not is_judged.any():
+        return decided
+    names = np.array(truth_names)[is_judged]
+    label_of = {name: label for label, name in enumerate(classes)}
+    truth = np.array([label_of.get(name, UNKNOWN) for name in names])
+    fields = {name: values for name, values in vars(answer).items() if values is not None}
+    part = replace(answer, **{name: values[is_judged] for name, values in fields.items()})
+    figures = evaluate(truth, part)
+    of_unknown = truth == UNKNOWN
+    if of_unknown.any():
+        matched = matched_accuracy(names[of_unknown], part.groups[of_unknown])
+        figures["group_accuracy"] = round(matched, 5)
+    return figures | decided if answer.is_unsure.any() else figures
 
 
 def _detection(truth: np.ndarray, is_unknown: np.ndarray) -> dict[str, float]:

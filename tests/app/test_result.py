@@ -12,7 +12,6 @@ import pytest
 from s2osc.app.result import (
     Result,
     count_labels,
-    judge,
     known_confidence,
     table_bytes,
     write_skipped,
@@ -114,29 +113,6 @@ def test_labels_are_counted_per_class_and_group():
     }
     none = count_labels(answer_of([0, 1], [-1, -1]), CLASSES)
     assert none == {"known": {"a": 1, "b": 1}, "unknown": 0, "groups": {}, "unsure": 0}
-
-
-def test_only_items_with_truth_are_judged():
-    answer = answer_of([0, 1, -1, -1], [-1, -1, 0, 1])
-    figures = judge(answer, CLASSES, ["a", "a", "new", ""])
-    assert figures["accuracy"] == pytest.approx(2 / 3, abs=1e-5)
-    assert figures["group_accuracy"] == 1
-    assert judge(answer, CLASSES, None) == judge(answer, CLASSES, [""] * 4) == {}
-
-
-def test_any_class_other_than_the_known_ones_counts_as_unknown():
-    answer = answer_of([0, -1, -1], [-1, 0, 0])
-    figures = judge(answer, ("a",), ["a", "unknown", "zebra"])
-    assert (figures["accuracy"], figures["f_out"]) == (1, 1)
-    assert figures["group_accuracy"] == 0.5
-
-
-def test_items_left_unsure_are_neither_right_nor_wrong():
-    answer = answer_of([0, -1, -2, -2], [-1, 0, -1, -1])
-    figures = judge(answer, CLASSES, ["a", "new", "a", "new"])
-    assert (figures["accuracy"], figures["decided"]) == (1, 0.5)
-    nobody = judge(answer_of([-2, -2], [-1, -1]), CLASSES, ["a", "b"])
-    assert nobody == {"decided": 0.0}
 
 
 # The table

@@ -15,10 +15,8 @@ from files import easy_images, easy_vectors, known_labels, npz, pool_labels, sna
 from s2osc.app.classify import Request
 from s2osc.app.decide import redecide
 from s2osc.app.stream import (
-    OpenQuestions,
     answer_file,
     init_files,
-    read_status,
     rename_in,
     undo_last,
     window_files,
@@ -30,6 +28,7 @@ from s2osc.stream.answers import read_answers
 from s2osc.stream.open_stream import OpenStream
 from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import StreamFacts
+from s2osc.stream.status import OpenQuestions, read_status
 from s2osc.stream.store import open_store, read_state
 
 ROLES = ("teacher", "student", "update")

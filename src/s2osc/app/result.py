@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +35,11 @@ from s2osc.app.results_folder import (
     UNFINISHED,
     check_summary,
 )
+from s2osc.codec import from_plain
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError, S2OSCWarning
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
-from s2osc.metrics import evaluate, matched_accuracy
+from s2osc.metrics import evaluate_by_name
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
@@ -59,10 +59,18 @@ DECISION = "decision."
 COPY_AGAIN = "copy the result folder again or classify anew"
 LARGEST = 2**36  # bytes of what the page is drawn from
 COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
-FACTS: dict[str, tuple[type, ...]] = {
-    **{"title": (str,), "k": (int,), "steps": (dict,), "preset": (str,), "settings": (dict,)},
-    **{"shape": (str,), "backbone": (str, NoneType), "seed": (int,), "device": (str,)},
-    **{"versions": (dict,), "seconds": (dict,)},
+FACTS: dict[str, Any] = {
+    "title": str,
+    "k": int,
+    "steps": dict[str, int],
+    "preset": str,
+    "settings": dict[str, Any],
+    "shape": str,
+    "backbone": str | None,
+    "seed": int,
+    "device": str,
+    "versions": dict[str, str],
+    "seconds": dict[str, float],
 }
 """The fields of a result that stand in its summary as they are, and their types."""
 
@@ -137,7 +145,7 @@ class Result:
         """What ``summary.json`` holds; without ``words`` the audit has figures alone."""
         audit = self.audit
         limits = cautions(audit) if audit and words else []
-        metrics = judge(self.answer, self.classes, self.truth)
+        metrics = evaluate_by_name(self.answer, self.classes, self.truth)
         counts = {"known": self.n_known, "pool": len(self.names), "skipped": self.n_skipped}
         return {
             "title": self.title,
@@ -147,15 +155,7 @@ class Result:
             **({"metrics": metrics} if metrics else {}),
             "warnings": [*self.notes, *(caution.text for caution in limits)],
             "warning_codes": [*[None] * len(self.notes), *(caution.code for caution in limits)],
-            "k": self.k,
-            "steps": self.steps,
-            "preset": self.preset,
-            "settings": self.settings,
-            "shape": self.shape,
-            "backbone": self.backbone,
-            "seed": self.seed,
-            "device": self.device,
-            "versions": self.versions,
+            **{name: getattr(self, name) for name in FACTS if name not in ("title", "seconds")},
             **({"stream": self.stream} if self.stream else {}),
             "seconds": self.seconds,
         }
@@ -246,33 +246,6 @@ def count_labels(answer: Answer, classes: Sequence[str]) -> dict[str, Any]:
         "groups": {str(group): int(count) for group, count in enumerate(groups)},
         "unsure": int(answer.is_unsure.sum()),
     }
-
-
-def judge(
-    answer: Answer, classes: tuple[str, ...], truth_names: list[str] | None
-) -> dict[str, float]:
-    """Metrics over the items that came with truth; none without.
-
-    Items left unsure are judged as neither right nor wrong: ``decided`` is the share of the rest.
-    """
-    has_truth = np.array([bool(name) for name in truth_names or []])
-    if not has_truth.any():
-        return {}
-    is_judged = has_truth & ~answer.is_unsure
-    decided = {"decided": round(float(is_judged.sum() / has_truth.sum()), 5)}
-    if not is_judged.any():
-        return decided
-    names = np.array(truth_names)[is_judged]
-    label_of = {name: label for label, name in enumerate(classes)}
-    truth = np.array([label_of.get(name, UNKNOWN) for name in names])
-    fields = {name: values for name, values in vars(answer).items() if values is not None}
-    part = replace(answer, **{name: values[is_judged] for name, values in fields.items()})
-    figures = evaluate(truth, part)
-    of_unknown = truth == UNKNOWN
-    if of_unknown.any():
-        matched = matched_accuracy(names[of_unknown], part.groups[of_unknown])
-        figures["group_accuracy"] = round(matched, 5)
-    return figures | decided if answer.is_unsure.any() else figures
 
 
 # --- writing ---------------------------------------------------------------------------------
@@ -387,31 +360,20 @@ def write_unfinished(folder: Path, result: Result) -> None:
 
 def read_facts(summary: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a result that its summary holds; a ValueError where it does not."""
-    for name, kinds in FACTS.items():
-        if type(summary[name]) not in kinds:
-            raise ValueError(f"{name} is {summary[name]!r:.100}")
-    items, texts, stream = summary["items"], summary["warnings"], summary.get("stream")
-    for name in ("known", "pool", "skipped"):
-        if type(items[name]) is not int:
-            raise ValueError(f"the number of {name} items is {items[name]!r:.100}")
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("its warnings are not texts")
-    if not all(type(value) in (int, float) for value in summary["seconds"].values()):
-        raise ValueError("its seconds are not numbers")
-    if not isinstance(stream, dict | NoneType):
-        raise ValueError(f"stream is {stream!r:.100}")
+    texts = from_plain(tuple[str, ...], summary["warnings"], "warnings")
+    items = from_plain(dict[str, int], summary["items"], "items")
     classes = tuple(summary["counts"]["known"])
     if len(classes) < 1:
         raise ValueError("it counts no known class")
     codes = summary.get("warning_codes", [])[: len(texts)]
     return {
-        **{name: summary[name] for name in FACTS},
+        **{name: from_plain(kind, summary[name], name) for name, kind in FACTS.items()},
         "n_known": items["known"],
         "n_skipped": items["skipped"],
         "classes": classes,
         "audit": Audit.from_json(summary["audit"]) if summary["audit"] else None,
         "notes": tuple(text for text, code in zip_longest(texts, codes) if code is None),
-        "stream": stream,
+        "stream": from_plain(dict[str, Any] | None, summary.get("stream"), "stream"),
     }
 
 

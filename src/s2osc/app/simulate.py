@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2osc.app.classify import Request, choose_method, read_known
-from s2osc.app.result import collect_warnings, judge, write_summary
+from s2osc.app.result import collect_warnings, write_summary
 from s2osc.app.results_folder import RESULTS, results_folder
 from s2osc.app.stream import check_learner, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
@@ -26,6 +26,7 @@ from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import encode_labels
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
 from s2osc.errors import SettingsError
+from s2osc.metrics import evaluate_by_name
 from s2osc.progress import Stopwatch, track
 from s2osc.seeding import rng
 from s2osc.settings import flatten, require_least
@@ -345,7 +346,7 @@ def judge_by_name(
     answer: Answer = result.window.recognition.solution.answer
     nearest = None if answer.nearest is None else number[answer.nearest]
     labels = np.where(answer.labels >= 0, number[answer.labels], answer.labels)
-    return judge(replace(answer, labels=labels, nearest=nearest), classes, list(truth))
+    return evaluate_by_name(replace(answer, labels=labels, nearest=nearest), classes, list(truth))
 
 
 def average(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

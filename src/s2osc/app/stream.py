@@ -1,9 +1,8 @@
-"""Streams from files to files: begin one, answer for a window, learn labels, show the status."""
+"""Streams from files to files: begin one, answer for a window, learn labels, undo, rename."""
 
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +23,6 @@ from s2osc.app.extract import restore
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, collect_warnings, skipped_note
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
-from s2osc.codec import to_plain
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
 from s2osc.errors import DataError, OutputError
@@ -41,19 +39,16 @@ from s2osc.stream.answers import (
     queries_table,
     read_answers,
 )
-from s2osc.stream.history import WindowRecord
-from s2osc.stream.learner import Incremental, Learner
 from s2osc.stream.names import IGNORE, as_meant, rename_class
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.queries import QuerySettings
-from s2osc.stream.state import ClassStatus, StreamFacts, StreamState, class_statuses
+from s2osc.stream.state import StreamFacts, StreamState
 from s2osc.stream.store import (
     Pointer,
     Store,
     check_may_begin,
     holds_stream,
     open_store,
-    read_current,
     read_pointer,
     read_state,
 )
@@ -210,7 +205,7 @@ def window_files(
         check_items(items)
         with collect_warnings() as warned:
             inputs = represented.inputs(items.inputs, clock)
-            learner = replace(ours(before.learner), method=method)
+            learner = replace(before.incremental, method=method)
             opened = open_window(
                 before, inputs, items.names, asking, learner=learner, device=device
             )
@@ -338,12 +333,6 @@ def choose_decision(state: StreamState, decision: Mapping[str, Any]) -> tuple[st
     method = change(state.learner.method, changes)
     check_decision(preset, method, changes)
     return preset, method
-
-
-def ours(learner: Learner) -> Incremental:
-    """The learner of every stream on disk."""
-    assert isinstance(learner, Incremental)
-    return learner
 
 
 def check_items(items: Items) -> None:
@@ -489,86 +478,7 @@ def describe_answers(before: StreamState, learnt: UpdatedStream) -> Answered:
     )
 
 
-# --- how it stands ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OpenQuestions:
-    """How many questions there are about a window."""
-
-    window: int
-    asked: int
-    open: int  # without an answer
-    groups: int
-
-
-@dataclass(frozen=True)
-class MemoryUse:
-    """How full the memory is."""
-
-    size: int  # items it may hold
-    exemplars: int
-    seeds: int
-    megabytes: float
-
-
-@dataclass(frozen=True)
-class StreamStatus:
-    """What a stream knows, since when and how well; its windows, questions and memory."""
-
-    version: int
-    last_change: str
-    can_undo: bool
-    classes: tuple[ClassStatus, ...]
-    windows: tuple[WindowRecord, ...]
-    questions: OpenQuestions | None
-    waiting: dict[str, int]  # labels of classes that have too few to be learnt
-    memory: MemoryUse
-    ignored: int
-    facts: StreamFacts
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "version": self.version,
-            "last_change": self.last_change,
-            "can_undo": self.can_undo,
-            "classes": {each.known.name: each.to_json() for each in self.classes},
-            "windows": to_plain(self.windows),
-            "questions": to_plain(self.questions),
-            "waiting": self.waiting,
-            "memory": to_plain(self.memory),
-            "ignored": self.ignored,
-            "facts": to_plain(self.facts),
-        }
-
-
-def read_status(folder: Path) -> StreamStatus:
-    pointer, state = read_current(folder)
-    memory, questions = state.knowledge.memory, state.questions
-    return StreamStatus(
-        version=pointer.current.number,
-        last_change=pointer.current.what,
-        can_undo=pointer.previous is not None,
-        classes=class_statuses(state),
-        windows=state.history,
-        questions=OpenQuestions(
-            window=state.n_windows,
-            asked=questions.n_asked,
-            open=questions.n_open,
-            groups=len(questions.group_sizes()),
-        )
-        if questions
-        else None,
-        waiting=dict(Counter(state.waiting.labels)),
-        memory=MemoryUse(
-            size=ours(state.learner).memory.size,
-            exemplars=len(memory.exemplars),
-            seeds=len(memory.seeds),
-            megabytes=(memory.exemplars.inputs.nbytes + memory.seeds.inputs.nbytes) / 1e6,
-        ),
-        ignored=len(state.ignored),
-        facts=state.facts,
-    )
+# --- other changes --------------------------------------------------------------------------
 
 
 def undo_last(folder: Path) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from s2osc.app.stream import Answered
     from s2osc.stream.history import WindowRecord
-    from s2osc.stream.state import ClassStatus
+    from s2osc.stream.status import ClassStatus
     from s2osc.stream.update import Account
 
 QUERIES = ("representative", "unknown", "random")
@@ -285,7 +285,7 @@ def answer(options: argparse.Namespace) -> None:
 
 
 def status(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import read_status
+    from s2osc.stream.status import read_status
 
     found = read_status(options.state)
     if options.json:

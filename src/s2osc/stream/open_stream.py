@@ -21,7 +21,8 @@ from s2osc.stream.learner import LEVEL, Incremental
 from s2osc.stream.memory import MemorySettings
 from s2osc.stream.names import IGNORE, NO_CLASS, as_meant, names_in_use
 from s2osc.stream.queries import QuerySettings
-from s2osc.stream.state import StreamFacts, StreamState, class_statuses
+from s2osc.stream.state import StreamFacts, StreamState
+from s2osc.stream.status import class_statuses
 from s2osc.stream.store import Version, holds_stream, open_store, read_current, read_pointer
 from s2osc.stream.windows import (
     GroupOracle,

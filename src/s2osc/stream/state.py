@@ -10,7 +10,7 @@ from s2osc.codec import to_plain
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.stream.history import SeedAccuracy, WindowRecord
-from s2osc.stream.learner import Knowledge, Learner
+from s2osc.stream.learner import Incremental, Knowledge, Learner
 from s2osc.types import Labelled
 
 
@@ -94,6 +94,12 @@ class StreamState:
         return tuple(known.name for known in self.classes)
 
     @property
+    def incremental(self) -> Incremental:
+        """The learner, which is ours in every stream but those of comparisons."""
+        assert isinstance(self.learner, Incremental)
+        return self.learner
+
+    @property
     def n_windows(self) -> int:
         return len(self.history)
 
@@ -101,23 +107,6 @@ class StreamState:
     def item_shape(self) -> tuple[int, ...]:
         """Of an item as it comes: views of stacked vectors among it."""
         return self.ignored.shape[1:]
-
-
-@dataclass(frozen=True)
-class ClassStatus:
-    """A class: since when it is known, from how many labels, and how well."""
-
-    known: KnownClass
-    seeds: SeedAccuracy
-
-    def to_json(self) -> dict[str, Any]:
-        known = self.known
-        return {"since": known.since, "labels": known.n_labels, **self.seeds.to_json()}
-
-
-def class_statuses(state: StreamState) -> tuple[ClassStatus, ...]:
-    audited = audit_classes(state.knowledge, state.class_names)
-    return tuple(ClassStatus(known, audited[known.name]) for known in state.classes)
 
 
 def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, SeedAccuracy]:
