@@ -14,7 +14,7 @@ import torch
 from s2osc.baselines.post_hoc import MSP
 from s2osc.baselines.shared import TeacherRecipe
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
-from s2osc.bench.experiments.experiment import Experiment, Size
+from s2osc.bench.experiments.experiment import Experiment, Size, at_most
 from s2osc.bench.records import read_record, read_records
 from s2osc.bench.runner import parse_part, plan, prepare, run_experiment
 from s2osc.bench.tasks import pool as pool_task
@@ -537,8 +537,8 @@ def test_items_nobody_saw_are_in_neither_the_labelled_items_nor_the_pool(sized, 
 def test_sizes_have_records_of_their_own_and_are_not_mixed(sized, monkeypatch):
     small = replace(EXPERIMENTS["table1"], methods={"cheap": CHEAP})
     sizes = {
-        "smoke": Size((10, 5, 10), 2, "tiny", "tiny"),
-        "cpu": Size((8, 5, 10), 2, *["tiny"] * 2),
+        "smoke": Size(at_most((10, 5, 10), 2), "tiny", "tiny"),
+        "cpu": Size(at_most((8, 5, 10), 2), "tiny", "tiny"),
     }
     monkeypatch.setitem(EXPERIMENTS, "small", replace(small, sizes=sizes))
     [record], [default] = (
@@ -549,7 +549,7 @@ def test_sizes_have_records_of_their_own_and_are_not_mixed(sized, monkeypatch):
     assert (default["size"], default["n_training"]) == ("cpu", 16)
     names = sorted(path.name for path in (sized / "results" / "small").iterdir())
     assert names == ["tiny-cheap-cpu-p0.json", "tiny-cheap-smoke-p0.json"]
-    larger = sizes | {"smoke": replace(sizes["smoke"], sizes=(12, 5, 10))}
+    larger = sizes | {"smoke": Size(at_most((12, 5, 10), 2), "tiny", "tiny")}
     monkeypatch.setitem(EXPERIMENTS, "small", replace(small, sizes=larger))
     with pytest.raises(DataError, match=r"other settings \(protocol.sizes\)"):
         smoke(sized, None, name="small")

@@ -161,8 +161,8 @@ def networks_of(experiment: Experiment, size: str | None, data: str) -> str | No
     """The preset of the networks at this size; None: each method has its own."""
     if not size:
         return None
-    scale = experiment.sizes[size]
-    return scale.vectors if data.endswith(THROUGH) else scale.images
+    chosen = experiment.sizes[size]
+    return chosen.vectors if data.endswith(THROUGH) else chosen.images
 
 
 class Cell(NamedTuple):

@@ -223,20 +223,19 @@ def test_at_every_size_items_are_drawn_as_the_title_says(name, size):
     experiment = COMPARISONS[name]
     chosen, protocol = experiment.sized(size)
     assert chosen == size
-    wanted = experiment.sizes[size]
     n = 500 if name == "large" else 6_000
     split = split_dataset(classes_of(name, n), protocol, 0)
     n_known, n_unknown = {"large": (20, 10), "several-3": (5, 3), "several-5": (5, 5)}.get(
         name, (5, 1)
     )
     assert (len(split.known_classes), len(split.unknown_classes)) == (n_known, n_unknown)
-    n_held_out = min(wanted.held_out, n // 10)
+    n_held_out = min(protocol.held_out, n // 10)
     assert np.bincount(split.held_out_classes).max(initial=0) == n_held_out
     assert len(split.held_out) == (n_known + n_unknown) * n_held_out
     used = np.concatenate([numbers(split.known.inputs), numbers(split.pool)])
     assert not np.isin(numbers(split.held_out), used).any()
-    if wanted.sizes and sum(wanted.sizes[:2]) <= n - n_held_out:
-        training, pool, unknown = wanted.sizes
+    if protocol.sizes and sum(protocol.sizes[:2]) <= n - n_held_out:
+        training, pool, unknown = protocol.sizes
         assert np.bincount(split.known.labels).tolist() == [training] * n_known
         each = min(unknown // n_unknown, n - n_held_out)
         expected = [each * n_unknown] + [pool] * n_known
@@ -317,9 +316,9 @@ def test_the_papers_detectors_are_methods_of_its_tables():
 
 
 def test_a_size_changes_how_many_items_there_are_and_nothing_else():
-    protocol = COMPARISONS["several-3"].protocol
-    applied = SIZES["cpu"].apply(protocol)
-    assert applied == replace(protocol, sizes=(600, 300, 900), held_out=200, shrink=True)
+    experiment = COMPARISONS["several-3"]
+    protocol, (_, sized) = experiment.protocol, experiment.sized("cpu")
+    assert sized == replace(protocol, sizes=(600, 300, 900), held_out=200, shrink=True)
 
 
 # By name

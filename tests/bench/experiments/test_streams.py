@@ -13,13 +13,12 @@ from s2osc.baselines.post_hoc import MSP
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.baselines.shared import TeacherRecipe
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
-from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.experiments.experiment import Experiment, Size
 from s2osc.bench.experiments.streams import (
     MANY_LABELS,
     STREAM_SIZES,
     STREAMS,
     WIDE_LIMIT,
-    StreamSize,
 )
 from s2osc.bench.methods import COMPARED, NETWORKS
 from s2osc.bench.records import read_record
@@ -44,7 +43,7 @@ from s2osc.stream.open_stream import build_learner
 from samples import TINY, make_dataset, make_images
 
 CHEAP = MSP(recipe=TeacherRecipe(TINY.teacher))
-TINY_SIZE = {"smoke": StreamSize(None, 2, "tiny", "tiny", (8, 6))}
+TINY_SIZE = {"smoke": Size({"sizes": (8, 6), "held_out": 2}, "tiny", "tiny")}
 SMALL = Experiment(
     "Small streams",
     StreamProtocol(),
@@ -217,7 +216,7 @@ def test_a_recorded_stream_is_not_followed_again_and_other_settings_are_refused(
     monkeypatch.setitem(EXPERIMENTS, "small", replace(SMALL, methods={"forest": other}))
     with pytest.raises(DataError, match=r"other settings \(learner.method.n_trees\)"):
         run(data, methods="forest")
-    larger = {"smoke": replace(TINY_SIZE["smoke"], sizes=(8, 7))}
+    larger = {"smoke": Size({"sizes": (8, 7), "held_out": 2}, "tiny", "tiny")}
     monkeypatch.setitem(EXPERIMENTS, "small", replace(SMALL, sizes=larger))
     with pytest.raises(DataError, match=r"other settings \(protocol.sizes\)"):
         run(data, methods="forest")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-from typing import Protocol as Contract
 
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import Task
@@ -21,33 +20,24 @@ MAIN = {
 }
 
 
-class Scale(Contract):
-    """How much of the data is used, and which presets give the networks."""
-
-    @property
-    def images(self) -> str: ...
-    @property
-    def vectors(self) -> str: ...
-    def apply(self, protocol: Any, /) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Size:
-    """How much of the data a comparison uses, and which preset gives its networks."""
+    """How much of the data an experiment uses, and which presets give its networks."""
 
-    sizes: tuple[int, int, int] | None  # training, pool of a known class; unknown in all
-    held_out: int
+    changes: Mapping[str, Any]  # of the protocol
     images: str  # the preset of the networks of images
     vectors: str
 
-    def apply(self, protocol: Protocol) -> Protocol:
-        return replace(protocol, sizes=self.sizes, held_out=self.held_out, shrink=True)
+
+def at_most(sizes: tuple[int, int, int] | None, held_out: int) -> dict[str, Any]:
+    """Training items and pool items of a known class, unknown ones in all; and those held out."""
+    return {"sizes": sizes, "held_out": held_out, "shrink": True}
 
 
 SIZES = {
-    "paper": Size(None, 500, "paper", "heads"),
-    "cpu": Size((600, 300, 900), 200, "plain", "heads"),
-    "smoke": Size((30, 20, 40), 10, "tiny", "tiny"),
+    "paper": Size(at_most(None, 500), "paper", "heads"),
+    "cpu": Size(at_most((600, 300, 900), 200), "plain", "heads"),
+    "smoke": Size(at_most((30, 20, 40), 10), "tiny", "tiny"),
 }
 """``paper``: all data and the paper's networks, for a GPU. ``cpu``: a table in hours on two cores.
 ``smoke``: a minute, to see that everything runs; its figures mean nothing."""
@@ -71,7 +61,7 @@ class Experiment:
     layout: Layout = "rows"
     headlines: tuple[str, ...] = ("f1",)  # figures of a brief table
     table: str | None = None  # of the paper, whose figures stand beside ours
-    sizes: Mapping[str, Scale] = field(default_factory=dict)  # empty: its protocol is its size
+    sizes: Mapping[str, Size] = field(default_factory=dict)  # empty: its protocol is its size
     pictures: tuple[str, ...] = ()  # what is drawn of each run and stored in its record
     keeps_networks: bool = True  # f is trained once for all methods; False: each trains its own
     records: str | None = None  # the experiment whose records it shows; None: its own
@@ -89,4 +79,4 @@ class Experiment:
         size = size or "cpu"
         if size not in self.sizes:
             raise SettingsError(f"the size is {size!r}; give {' or '.join(self.sizes)}")
-        return size, self.sizes[size].apply(self.protocol)
+        return size, replace(self.protocol, **self.sizes[size].changes)

@@ -1,34 +1,18 @@
 """The experiments with streams: classes that keep arriving, and learners that follow them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.experiments.experiment import Experiment, Size
 from s2osc.bench.methods import COMPARED, METHODS
 from s2osc.bench.tasks.stream import StreamMethod, StreamTask, as_stream_method
 from s2osc.data.streams import StreamProtocol
 from s2osc.pipeline.presets import FAST
 from s2osc.settings import change
 
-
-@dataclass(frozen=True)
-class StreamSize:
-    """How much of the data a stream uses, and which preset gives its networks."""
-
-    n_items: int | None  # of each class: half of a known one to learn from, the rest streams
-    held_out: int
-    images: str  # the preset of the networks of images
-    vectors: str
-    sizes: tuple[int, int] | None = None  # training; of each class in a window: the same of all
-
-    def apply(self, protocol: StreamProtocol) -> StreamProtocol:
-        changes = {"n_items": self.n_items, "sizes": self.sizes, "held_out": self.held_out}
-        return replace(protocol, **changes)  # type: ignore[arg-type]
-
-
 STREAM_SIZES = {
-    "paper": StreamSize(None, 500, "paper", "heads"),
-    "cpu": StreamSize(1_200, 200, "plain", "heads"),
-    "smoke": StreamSize(60, 10, "tiny", "tiny"),
+    "paper": Size({"n_items": None, "held_out": 500}, "paper", "heads"),
+    "cpu": Size({"n_items": 1_200, "held_out": 200}, "plain", "heads"),
+    "smoke": Size({"n_items": 60, "held_out": 10}, "tiny", "tiny"),
 }
 
 
@@ -148,6 +132,7 @@ STREAMS = {
         data=("mnist",),
         layout="windows",
         table=None,
-        sizes=STREAM_SIZES | {"cpu": StreamSize(None, 200, "plain", "heads", (600, 150))},
+        sizes=STREAM_SIZES
+        | {"cpu": Size({"sizes": (600, 150), "held_out": 200}, "plain", "heads")},
     ),
 }
