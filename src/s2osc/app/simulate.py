@@ -33,6 +33,7 @@ from s2osc.settings import flatten, require_least
 from s2osc.stream.open_stream import build_learner
 from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import StreamState
+from s2osc.stream.update import Account
 from s2osc.stream.windows import (
     GroupOracle,
     TruthOracle,
@@ -66,6 +67,25 @@ class Material(NamedTuple):
     inputs: np.ndarray
     labels: np.ndarray
     classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """What a window brought, and how good its answer was."""
+
+    window: int  # its number, from 1
+    items: int
+    unknown: int
+    groups: int
+    asked: int
+    answered: int
+    labelled: int
+    labels_so_far: int  # answers of this window and all before it
+    emerging: tuple[str, ...]  # classes that come for the first time
+    joined: tuple[str, ...]  # classes that are known after it
+    metrics: dict[str, float]  # some or all of FIGURES
+    update: Account | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -155,10 +175,12 @@ def simulate(
             asking = replace(asking, budget=0)
         of_method, device = check_learner(request, memory)
         with collect_warnings() as notes:
+            items: LabelledSet
             if isinstance(source, Path):
                 items = read_material(source, of_method, device)
             else:
-                items = load_material(source, folder)
+                items = load_dataset(source, folder)
+                items.require_numbers()
             is_vectors = items.inputs.dtype != np.uint8
             preset, _ = choose_method(of_method, device, vectors=is_vectors)
             check_names(items.classes)
@@ -180,15 +202,14 @@ def simulate(
             "method": "s2osc",
             "partition": request.seed,
             **describe_stream(stream, items),
-            "metrics": average(windows),
-            "labels": windows[-1]["labels_so_far"],
-            "seconds_per_window": round(
-                float(np.mean([window["seconds"] for window in windows])), 2
-            ),
-            "windows": windows,
+            "metrics": average(to_plain(windows)),
+            "labels": windows[-1].labels_so_far,
+            "seconds_per_window": round(float(np.mean([window.seconds for window in windows])), 2),
+            "windows": to_plain(windows),
             "stages": stages,
         }
-        if find_spec("matplotlib") is None:
+        has_matplotlib = find_spec("matplotlib") is not None
+        if not has_matplotlib:
             notes.append("figures need Matplotlib: run `pip install 's2osc[bench]'`")
         summary = {
             "title": f"Simulated stream: {items.name}",
@@ -205,7 +226,7 @@ def simulate(
         }
         with results.publish() as stage:
             write_windows(stage, windows, items.name)
-            if find_spec("matplotlib") is not None:
+            if has_matplotlib:
                 draw_figures(stage, record, self_taught=self_taught)
             write_summary(stage, summary)
         return summary
@@ -218,13 +239,6 @@ def read_material(path: Path, request: Request, device: str) -> Material:
     return Material(path.name, represented.inputs(items.inputs, Stopwatch()), labels, classes)
 
 
-def load_material(name: str, folder: Path | None) -> Material:
-    """A data set by its name, its images as they are."""
-    found = load_dataset(name, folder)
-    found.require_numbers()
-    return Material(name, found.inputs, found.labels, found.classes)
-
-
 def run_stream(
     stream: Stream,
     names: Sequence[str],
@@ -233,7 +247,7 @@ def run_stream(
     *,
     self_taught: bool,
     device: str,
-) -> tuple[list[dict[str, Any]], list[list[float]]]:
+) -> tuple[list[WindowFigures], list[list[float]]]:
     """Follow the stream and judge every window. Returns the figures of each, and the stages.
 
     A stage is the accuracy on items held out, of the classes of every arrival so far; the first is
@@ -242,7 +256,7 @@ def run_stream(
     truth = [[names[c] for c in window.truth] for window in stream.windows]
     oracle = GroupOracle() if self_taught else TruthOracle(truth)
     true_name = {name: name for name in names}
-    figures: list[dict[str, Any]] = []
+    figures: list[WindowFigures] = []
     stages = [stage_of(stream, 0, name_held_out(stream, names, state, true_name))]
     windows = track(
         [window.inputs for window in stream.windows],
@@ -260,21 +274,21 @@ def run_stream(
         named = name_held_out(stream, names, state, true_name)
         stages.append(stage_of(stream, number, named))
         judged |= judge_held_out(stream, number, named) | judge_stages(stages)
-        record, account = state.history[-1], result.updated.account
+        record = state.history[-1]
         stated = record.audit and record.audit.known_accuracy.overall
         if stated:
             judged["stated_accuracy"] = stated.estimate
         before = result.before.class_names
         figures.append(
-            {
+            WindowFigures(
                 **{key: getattr(record, key) for key in COUNTS if key != "labels_so_far"},
-                "labels_so_far": sum(each.answered for each in state.history),
-                "emerging": [names[c] for c in np.flatnonzero(stream.emerges == number).tolist()],
-                "joined": [name for name in state.class_names if name not in before],
-                "metrics": judged,
-                "update": to_plain(account),
-                "seconds": round(record.seconds_in_all, 2),
-            }
+                labels_so_far=sum(each.answered for each in state.history),
+                emerging=tuple(names[c] for c in np.flatnonzero(stream.emerges == number).tolist()),
+                joined=tuple(name for name in state.class_names if name not in before),
+                metrics=judged,
+                update=result.updated.account,
+                seconds=round(record.seconds_in_all, 2),
+            )
         )
     return figures, stages
 
@@ -361,7 +375,7 @@ def average(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: means[name] for name in FIGURES if name in means}
 
 
-def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str) -> None:
+def write_windows(folder: Path, windows: Sequence[WindowFigures], name: str) -> None:
     """One row per window: windows.csv, and windows.md to be read."""
     header = (
         *(*COUNTS, "emerging", "joined"),
@@ -384,14 +398,16 @@ def write_windows(folder: Path, windows: Sequence[Mapping[str, Any]], name: str)
     (folder / "windows.md").write_text(text + "\n", encoding="utf-8")
 
 
-def _row(window: Mapping[str, Any]) -> list[Any]:
-    losses = window["update"]["memory"] if window["update"] else {}
+def _row(window: WindowFigures) -> list[Any]:
+    losses = (
+        [window.update.memory.before, window.update.memory.after] if window.update else ["", ""]
+    )
     return [
-        *(window[key] for key in COUNTS),
-        *(", ".join(window[key]) for key in ("emerging", "joined")),
-        *(window["metrics"].get(figure, "") for figure in FIGURES),
-        *(losses.get(key, "") for key in ("before", "after")),
-        window["seconds"],
+        *(getattr(window, key) for key in COUNTS),
+        *(", ".join(names) for names in (window.emerging, window.joined)),
+        *(window.metrics.get(figure, "") for figure in FIGURES),
+        *losses,
+        window.seconds,
     ]
 
 

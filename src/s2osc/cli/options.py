@@ -19,6 +19,21 @@ MOST_ROWS = 30
 """Classes or groups that a printed table names."""
 
 
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], None], **words: str
+) -> argparse.ArgumentParser:
+    """A command that calls ``run`` with its options; ``words`` are its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, **words)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def add_paths(parser: argparse.ArgumentParser, **options: str) -> None:
+    """Options that take a path and must be given, with their help."""
+    for name, words in options.items():
+        parser.add_argument(f"--{name}", type=Path, required=True, help=words)
+
+
 def add_trusted_backbone(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backbone",
@@ -57,7 +72,10 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
     )
-    parser.add_argument("--force", action="store_true", help="replace results that are there")
+
+
+def add_force(parser: argparse.ArgumentParser, what: str = "results that are there") -> None:
+    parser.add_argument("--force", action="store_true", help=f"replace {what}")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

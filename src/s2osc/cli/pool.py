@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.cli.options import (
+    add_command,
     add_decision,
     add_device,
+    add_force,
+    add_paths,
     add_reading,
     add_representation,
     add_run,
@@ -22,97 +25,79 @@ def add_pool_commands(commands: Any) -> None:
     _add_classify(commands)
     _add_predict(commands)
     _add_decide(commands)
-    _add_report(commands)
+    parser = add_command(
+        commands,
+        "report",
+        report,
+        help="make the page of earlier results, where it is missing, or anew",
+        description="Make report.html and the words of summary.json for a result folder whose run "
+        "ended before they were made. Nothing is trained.",
+    )
+    add_paths(parser, out="a folder that classify wrote")
 
 
 def add_demo_and_settings(commands: Any) -> None:
-    _add_demo(commands)
-    _add_settings(commands)
+    words = "the main job on 5,000 handwritten digits, of which 6 and 7 are unknown"
+    parser = add_command(commands, "demo", demo, help=words)
+    parser.add_argument("--out", type=Path, default=Path("demo-results"), help="folder for results")
+    add_force(parser)
+    add_run(parser)
+    words = "list every hyper-parameter and its value"
+    add_run(add_command(commands, "settings", list_settings, help=words))
 
 
 def _add_classify(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "classify",
+        classify,
         help="labelled items and a pool in, a folder of results out",
         description="Learn the known classes from labelled items, find what is unknown in a pool, "
         "and write predictions, a summary, a page to look at and the model.",
     )
-    parser.set_defaults(command=classify)
-    parser.add_argument(
-        "--known",
-        type=Path,
-        required=True,
-        help="labelled items: a folder per class, a manifest (CSV or Parquet with path,label), "
+    add_paths(
+        parser,
+        known="labelled items: a folder per class, a manifest (CSV or Parquet with path,label), "
         ".npz (x, y, optional classes), or Parquet of vectors with a label column",
+        pool="items to classify: a folder of images, a manifest, .npy, .npz, or Parquet of vectors",
+        out="folder for the results",
     )
-    parser.add_argument(
-        "--pool",
-        type=Path,
-        required=True,
-        help="items to classify: a folder of images, a manifest, .npy, .npz, or Parquet of vectors",
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     add_representation(parser)
     add_reading(parser)
+    add_force(parser)
     add_run(parser)
 
 
 def _add_predict(commands: Any) -> None:
-    parser = commands.add_parser("predict", help="answer for new items with a saved model")
-    parser.set_defaults(command=predict)
-    parser.add_argument(
-        "--model", type=Path, required=True, help="the folder `model` that classify wrote"
+    words = "answer for new items with a saved model"
+    parser = add_command(commands, "predict", predict, help=words)
+    add_paths(
+        parser,
+        model="the folder `model` that classify wrote",
+        items="new items, in any form --pool takes",
+        out="a .csv or .parquet file",
     )
-    parser.add_argument(
-        "--items", type=Path, required=True, help="new items, in any form --pool takes"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="a .csv or .parquet file")
     add_trusted_backbone(parser)
     add_device(parser)
     add_reading(parser)
+    add_force(parser)
 
 
 def _add_decide(commands: Any) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "decide",
+        decide,
         help="decide the pool of earlier results anew, for another operating point",
         description="Rewrite predictions, summary and page of a result folder for another "
         "false-alarm rate, in about a second: nothing is trained. What is not given stays as it "
         "was decided last.",
     )
-    parser.set_defaults(command=decide)
-    parser.add_argument("--out", type=Path, required=True, help="a folder that classify wrote")
+    add_paths(parser, out="a folder that classify wrote")
     add_decision(parser)
     parser.add_argument(
         "--no-unsure", dest="unsure", action="store_false", help="leave no item open"
     )
-
-
-def _add_report(commands: Any) -> None:
-    parser = commands.add_parser(
-        "report",
-        help="make the page of earlier results, where it is missing, or anew",
-        description="Make report.html and the words of summary.json for a result folder whose run "
-        "ended before they were made. Nothing is trained.",
-    )
-    parser.set_defaults(command=report)
-    parser.add_argument("--out", type=Path, required=True, help="a folder that classify wrote")
-
-
-def _add_demo(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo", help="the main job on 5,000 handwritten digits, of which 6 and 7 are unknown"
-    )
-    parser.set_defaults(command=demo)
-    parser.add_argument("--out", type=Path, default=Path("demo-results"), help="folder for results")
-    parser.add_argument("--force", action="store_true", help="replace results that are there")
-    add_run(parser)
-
-
-def _add_settings(commands: Any) -> None:
-    parser = commands.add_parser("settings", help="list every hyper-parameter and its value")
-    parser.set_defaults(command=list_settings)
-    add_run(parser)
 
 
 def classify(options: argparse.Namespace) -> None:

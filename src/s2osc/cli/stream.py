@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.cli.options import (
+    add_command,
     add_decision,
     add_device,
     add_folder,
+    add_force,
+    add_paths,
     add_reading,
     add_representation,
     add_run,
@@ -46,30 +49,33 @@ def add_stream(commands: Any) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     _add_init(actions)
     _add_window(actions)
-    _add_queries(actions)
-    _add_answer(actions)
-    _add_status(actions)
-    _add_undo(actions)
-    _add_rename(actions)
+    _add_queries_and_answer(actions)
+    words = "show what is known, since when and how well"
+    parser = _add_action(actions, "status", status, help=words)
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    words = "take the last change back: answers, window or name"
+    _add_action(actions, "undo", undo, help=words)
+    parser = _add_action(actions, "rename", rename, help="give a class another name")
+    parser.add_argument("old")
+    parser.add_argument("new")
     _add_simulate(actions)
 
 
-def _add_state(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--state", type=Path, required=True, help="the folder of the stream")
+def _add_action(
+    actions: Any, name: str, run: Callable[[argparse.Namespace], None], **words: str
+) -> argparse.ArgumentParser:
+    """A command on a stream that lies in a folder."""
+    parser = add_command(actions, name, run, **words)
+    add_paths(parser, state="the folder of the stream")
+    return parser
 
 
 def _add_init(actions: Any) -> None:
-    parser = actions.add_parser("init", help="begin a stream with labelled items")
-    parser.set_defaults(command=init)
-    parser.add_argument(
-        "--known", type=Path, required=True, help="labelled items, as `s2osc classify` takes them"
-    )
-    _add_state(parser)
+    parser = _add_action(actions, "init", init, help="begin a stream with labelled items")
+    add_paths(parser, known="labelled items, as `s2osc classify` takes them")
     _add_memory(parser)
     add_representation(parser)
-    parser.add_argument(
-        "--max-megapixels", type=float, default=50, help="refuse larger images (default: 50)"
-    )
+    add_reading(parser)
     add_run(parser)
 
 
@@ -100,79 +106,49 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_window(actions: Any) -> None:
-    parser = actions.add_parser(
-        "window", help="answer for the next window, and list what to ask about it"
+    words = "answer for the next window, and list what to ask about it"
+    parser = _add_action(actions, "window", window, help=words)
+    add_paths(
+        parser,
+        pool="its items, as `s2osc classify` takes them",
+        out="folder for the results",
     )
-    parser.set_defaults(command=window)
-    _add_state(parser)
-    parser.add_argument(
-        "--pool", type=Path, required=True, help="its items, as `s2osc classify` takes them"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     _add_asking(parser)
     add_decision(parser)
     add_trusted_backbone(parser)
     add_device(parser)
     add_reading(parser)
+    add_force(parser)
 
 
-def _add_queries(actions: Any) -> None:
-    parser = actions.add_parser(
-        "queries", help="write the questions of the last window again, with the answers so far"
-    )
-    parser.set_defaults(command=queries)
-    _add_state(parser)
-    parser.add_argument("--out", type=Path, required=True, help="the table to write, as CSV")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
-
-
-def _add_answer(actions: Any) -> None:
-    parser = actions.add_parser("answer", help="learn the labels of the last window's questions")
-    parser.set_defaults(command=answer)
-    _add_state(parser)
-    parser.add_argument(
-        "--labels",
-        type=Path,
-        required=True,
-        help="the queries.csv of the last window with labels written into it: known or new "
+def _add_queries_and_answer(actions: Any) -> None:
+    words = "write the questions of the last window again, with the answers so far"
+    parser = _add_action(actions, "queries", queries, help=words)
+    add_paths(parser, out="the table to write, as CSV")
+    add_force(parser, "a file that is there")
+    words = "learn the labels of the last window's questions"
+    parser = _add_action(actions, "answer", answer, help=words)
+    add_paths(
+        parser,
+        labels="the queries.csv of the last window with labels written into it: known or new "
         "classes, `ignore` for what is not of interest, nothing where you cannot say",
     )
     add_device(parser)
 
 
-def _add_status(actions: Any) -> None:
-    parser = actions.add_parser("status", help="show what is known, since when and how well")
-    parser.set_defaults(command=status)
-    _add_state(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON")
-
-
-def _add_undo(actions: Any) -> None:
-    parser = actions.add_parser("undo", help="take the last change back: answers, window or name")
-    parser.set_defaults(command=undo)
-    _add_state(parser)
-
-
-def _add_rename(actions: Any) -> None:
-    parser = actions.add_parser("rename", help="give a class another name")
-    parser.set_defaults(command=rename)
-    _add_state(parser)
-    parser.add_argument("old")
-    parser.add_argument("new")
-
-
 def _add_simulate(actions: Any) -> None:
-    parser = actions.add_parser(
+    parser = add_command(
+        actions,
         "simulate",
+        simulate,
         help="run a labelled set as a stream that answers for itself",
         description="Hide some classes of a labelled set, let them emerge window by window, and "
         "answer every question with the truth: what a stream would do with such data.",
     )
-    parser.set_defaults(command=simulate)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--items", type=Path, help="labelled items, in any form --known takes")
     source.add_argument("--data", help="a data set by its name; `s2osc data list` names all")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    add_paths(parser, out="folder for the results")
     parser.add_argument("--windows", type=int, default=5, help="how many (default: 5)")
     parser.add_argument(
         "--new-per-window", type=int, default=1, help="classes that emerge in each (default: 1)"
@@ -193,6 +169,7 @@ def _add_simulate(actions: Any) -> None:
     add_representation(parser)
     add_folder(parser)
     add_reading(parser)
+    add_force(parser)
     add_run(parser)
 
 

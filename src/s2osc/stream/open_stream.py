@@ -215,17 +215,19 @@ class OpenStream:
         given = [i for i, name in enumerate(names) if name.strip()]
         if not given:
             return ["there is no new answer: nothing was learnt"]
-        if items.ndim == 1 and items.dtype.kind in "iu":
-            return self._learn_rows(items, names)
-        inputs = check_inputs(items, "items")
         with self._bars():
-            updated = take_items(
-                self._state, inputs[given], [names[i] for i in given], device=self._device
-            )
+            if items.ndim == 1 and items.dtype.kind in "iu":
+                updated = take_answers(
+                    self._state, self._answers(items, names), device=self._device
+                )
+            else:
+                inputs, labels = check_inputs(items, "items")[given], [names[i] for i in given]
+                updated = take_items(self._state, inputs, labels, device=self._device)
         self._state = updated.state
         return updated.notes
 
-    def _learn_rows(self, rows: np.ndarray, names: Sequence[str]) -> list[str]:
+    def _answers(self, rows: np.ndarray, names: Sequence[str]) -> dict[str, str]:
+        """The labels of rows of the last window, each of which may be labelled."""
         may_answer = set(open_questions(self._state).names)
         answers: dict[str, str] = {}
         for row, name in zip(rows.tolist(), names, strict=True):
@@ -238,13 +240,7 @@ class OpenStream:
                 raise DataError(
                     f"row {row} is labelled both {answers[str(row)]!r} and {name!r}; give one label"
                 )
-        return self._answer(answers)
-
-    def _answer(self, answers: Mapping[str, str]) -> list[str]:
-        with self._bars():
-            updated = take_answers(self._state, answers, device=self._device)
-        self._state = updated.state
-        return updated.notes
+        return answers
 
     def _named(self, labels: np.ndarray) -> np.ndarray:
         marks = (UNSURE, UNKNOWN) if self._numbers else ("unsure", "unknown")
