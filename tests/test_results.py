@@ -47,7 +47,7 @@ def test_every_record_is_of_the_settings_its_experiment_has_now() -> None:
             continue  # it is run again, with whatever settings there are then
         experiment = EXPERIMENTS[record["experiment"]]
         source = data.removesuffix("-features").removesuffix("_sample")
-        dataset = replace(NOTHING, flip=DATASETS[source].flip)
+        dataset = replace(NOTHING, flip=source in DATASETS and DATASETS[source].flip)
         method = (METHODS | dict(experiment.methods))[name]
         prepared = prepare(method, experiment, size, data, dataset)
         if (level := record["settings"].get(LEVEL)) is not None:
@@ -55,7 +55,7 @@ def test_every_record_is_of_the_settings_its_experiment_has_now() -> None:
         check_same_settings(
             path,
             prepared,
-            experiment.sized(size)[1],
+            experiment.protocol_of(size, data, partition_of(record)),
             shows_groups=experiment.shows_groups,
         )
 

@@ -332,12 +332,14 @@ def test_bench_run_without_options_runs_an_experiment_as_it_is(tmp_path, monkeyp
     )
     assert main(["bench", "run", "table1", "--device=cpu"]) == 0
     words = ["--data=a, b,", "--partitions=2", "--size=cpu", "--methods=msp,odin", "--part=2/4"]
-    words += [f"--results={tmp_path}", f"--folder={tmp_path}", "--device=cpu"]
+    words += ["--only=source=same", f"--results={tmp_path}", f"--folder={tmp_path}", "--device=cpu"]
     assert main(["bench", "run", "table1", *words]) == 0
-    plain = {"methods": None, "size": None, "part": (1, 1), "device": "cpu", "folder": None}
+    plain = {"methods": None, "size": None, "only": None, "part": (1, 1), "device": "cpu"}
+    plain |= {"folder": None}
     chosen = {"methods": "msp,odin", "size": "cpu", "part": (2, 4), "folder": tmp_path}
+    chosen |= {"only": "source=same"}
     assert asked == [
-        (("table1", None, range(5), Path("results")), plain),
+        (("table1", None, None, Path("results")), plain),
         (("table1", ["a", "b"], range(2), tmp_path), plain | chosen),
     ]
 

@@ -92,7 +92,23 @@ TINY = replace(
     student=replace(PLAIN.student, network=_TINY_NETWORK, training=_TINY_STEPS, labelled_batch=16),
 )
 """Networks that learn next to nothing, at once."""
-NETWORKS = PRESETS | {"tiny": TINY}
+_SMALL_STEPS = TrainSettings(
+    epochs=4, batch_size=64, learning_rate=0.1, weight_decay=5e-4, min_steps=80
+)
+SMALL = replace(
+    FAST,
+    teacher=replace(
+        FAST.teacher, network=NetworkSettings(widths=(16, 32, 64)), training=_SMALL_STEPS
+    ),
+    student=replace(
+        FAST.student,
+        network=NetworkSettings(widths=(16, 32, 64)),
+        training=_SMALL_STEPS,
+        labelled_batch=64,
+    ),
+)
+"""The fast preset with smaller networks and fewer steps: for many small pools."""
+NETWORKS = PRESETS | {"small": SMALL, "tiny": TINY}
 
 
 def choose_methods(names: str | None, own: Mapping[str, Method]) -> dict[str, Method]:

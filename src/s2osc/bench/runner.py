@@ -18,6 +18,7 @@ import torch
 
 from s2osc.bench.experiments.catalogue import experiments_named
 from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.experiments.grid import parse_levels
 from s2osc.bench.methods import choose_methods
 from s2osc.bench.records import (
     check_same_settings,
@@ -29,7 +30,7 @@ from s2osc.bench.records import (
     record_path,
     write_record,
 )
-from s2osc.bench.tasks.task import Trial
+from s2osc.bench.tasks.task import THROUGH, Trial
 from s2osc.bench.terminal import Board
 from s2osc.data.datasets import Dataset, load_dataset
 from s2osc.errors import DataError, SettingsError
@@ -38,23 +39,24 @@ from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
 from s2osc.version import versions
 
-THROUGH = "-features"
-"""A data set with this after its name goes through the backbone first."""
-
 
 def run_experiment(
     name: str,
     datasets: Sequence[str] | None,
-    partitions: Sequence[int],
+    partitions: Sequence[int] | None,
     results: Path,
     *,
     methods: str | None = None,
     size: str | None = None,
+    only: str | None = None,
     part: tuple[int, int] = (1, 1),
     device: str = "cpu",
     folder: Path | None = None,
 ) -> list[Path]:
-    """Run whatever has no record yet; ``part`` (i, n) is every n-th data set and partition."""
+    """Run whatever has no record yet; ``part`` (i, n) is every n-th data set and partition.
+
+    ``only`` names levels of a grid. Without ``partitions`` there are five, or all of a grid.
+    """
     paths = []
     for each, experiment in experiments_named(name).items():
         experiment.sized(size)
@@ -65,7 +67,14 @@ def run_experiment(
         }
         recorded_as = experiment.records or each
         runs = plan(
-            recorded_as, experiment, loaded, partitions, results, methods=methods, size=size
+            recorded_as,
+            experiment,
+            loaded,
+            partitions,
+            results,
+            methods=methods,
+            size=size,
+            only=only,
         )
         marks = {data: fingerprint(dataset) for data, dataset in loaded.items()}
         check_plan([run for of in runs for run in of], experiment, marks)
@@ -115,15 +124,19 @@ def plan(
     name: str,
     experiment: Experiment,
     datasets: dict[str, Dataset],
-    partitions: Sequence[int],
+    partitions: Sequence[int] | None,
     results: Path,
     *,
     methods: str | None = None,
     size: str | None = None,
+    only: str | None = None,
 ) -> list[list[Trial]]:
     """All runs, those on the same items together."""
-    size, protocol = experiment.sized(size)
+    size, _ = experiment.sized(size)
     chosen = choose_methods(methods, experiment.methods)
+    if only is not None and experiment.pools is None:
+        raise SettingsError(f"{name} has no levels to choose from; leave --only away")
+    wanted = parse_levels(only) if only is not None else {}
     return [
         [
             Trial(
@@ -133,7 +146,7 @@ def plan(
                 method=prepare(chosen[method], experiment, size, data, dataset),
                 partition=partition,
                 size=size,
-                protocol=protocol,
+                protocol=experiment.protocol_of(size, data, partition),
                 path=record_path(results, name, data, method, size, partition),
                 networks=networks_of(experiment, size, data),
                 flip=dataset.flip,
@@ -143,7 +156,8 @@ def plan(
             for method in chosen
         ]
         for data, dataset in datasets.items()
-        for partition in partitions
+        for partition in experiment.partitions(data, partitions)
+        if wanted.items() <= asdict(experiment.protocol_of(size, data, partition)).items()
     ]
 
 
@@ -160,7 +174,7 @@ def prepare(
 def networks_of(experiment: Experiment, size: str | None, data: str) -> str | None:
     """The preset of the networks at this size; None: each method has its own."""
     if not size:
-        return None
+        return experiment.networks.get(data)
     chosen = experiment.sizes[size]
     return chosen.vectors if data.endswith(THROUGH) else chosen.images
 

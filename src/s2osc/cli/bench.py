@@ -20,7 +20,12 @@ def add_bench(commands: Any) -> None:
         "--methods",
         help="names, comma-separated; all stands for the experiment's own (default: all)",
     )
-    running.add_argument("--partitions", type=int, default=5, help="seeds 0 .. N-1 (default: 5)")
+    running.add_argument(
+        "--partitions", type=int, help="seeds 0 .. N-1 (default: 5; of a grid, all its pools)"
+    )
+    running.add_argument(
+        "--only", help='pools of a grid with these levels: "source=noise 12,unknown_share=0"'
+    )
     running.add_argument(
         "--size", help="paper (a GPU), cpu (default) or smoke, where an experiment has sizes"
     )
@@ -65,6 +70,7 @@ def run_bench(options: argparse.Namespace) -> None:
         options.results,
         methods=options.methods,
         size=options.size,
+        only=options.only,
         part=parse_part(options.part),
         device=resolve_device(options.device),
         folder=options.folder,
@@ -82,7 +88,9 @@ def _data_of(options: argparse.Namespace) -> list[str] | None:
     return names
 
 
-def _partitions_of(options: argparse.Namespace) -> range:
+def _partitions_of(options: argparse.Namespace) -> range | None:
+    if options.partitions is None:
+        return None
     if options.partitions < 1:
         raise SettingsError(f"--partitions is {options.partitions}; give 1 or more")
     return range(options.partitions)

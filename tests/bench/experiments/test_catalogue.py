@@ -9,16 +9,16 @@ import pytest
 from s2osc.bench.experiments.catalogue import (
     COMPARISONS,
     EXPERIMENTS,
+    GRIDS,
     K_SWEEP,
     POOLS,
-    SMALL,
     TOGETHER,
     experiments_named,
 )
 from s2osc.bench.experiments.experiment import SIZES
 from s2osc.bench.experiments.streams import STREAMS
 from s2osc.bench.figures.figures import FIGURES
-from s2osc.bench.methods import COMPARED, DETECTORS, METHODS, NETWORKS
+from s2osc.bench.methods import COMPARED, DETECTORS, METHODS, NETWORKS, SMALL
 from s2osc.bench.tables.paper import PAPER
 from s2osc.bench.tasks.pool import judge
 from s2osc.data.datasets import DATASETS, Dataset
@@ -50,9 +50,10 @@ def test_an_experiment_shows_figures_that_runs_have(seeded):
         assert len(set(columns.values())) == len(columns), name
 
 
-def test_comparisons_pools_and_streams_are_all_there_is():
-    assert EXPERIMENTS == COMPARISONS | POOLS | STREAMS
-    assert len(EXPERIMENTS) == len(COMPARISONS) + len(POOLS) + len(STREAMS)
+def test_comparisons_pools_grids_and_streams_are_all_there_is():
+    kinds = (COMPARISONS, POOLS, GRIDS, STREAMS)
+    assert EXPERIMENTS == COMPARISONS | POOLS | GRIDS | STREAMS
+    assert len(EXPERIMENTS) == sum(map(len, kinds))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -103,7 +104,7 @@ def test_titles_say_what_is_drawn():
     assert drawn("shirt") == drawn("t-shirt") == drawn("five") == (2_000, [4_500] + [1_500] * 5)
     assert drawn("features") == (1_500, [3_000] + [1_000] * 5)
     assert drawn("variants") == drawn("improvements") == (2_000, [3_000] + [1_000] * 5)
-    assert drawn("audit", seed=5) == (300, [1_167] + [100] * 5)
+    assert drawn("coverage", seed=5) == (300, [1_167] + [100] * 5)
     assert drawn("shift", seed=4) == (300, [160, 0, 100, 20, 20, 20])
 
 
@@ -118,10 +119,10 @@ def test_the_hard_pools_are_of_the_garments_they_name():
         assert [classes[c] for c in protocol.unknown_classes] == unknown
 
 
-def test_shift_is_the_audit_with_other_pools():
-    audit, shift = EXPERIMENTS["audit"], EXPERIMENTS["shift"]
-    assert shift.protocol == replace(audit.protocol, shifted=True)
-    assert (shift.methods, shift.columns, shift.data) == (audit.methods, audit.columns, audit.data)
+def test_shift_is_the_coverage_of_other_pools():
+    first, shift = EXPERIMENTS["coverage"], EXPERIMENTS["shift"]
+    assert shift.protocol == replace(first.protocol, shifted=True)
+    assert (shift.methods, shift.columns, shift.data) == (first.methods, first.columns, first.data)
 
 
 def test_features_are_those_of_the_backbone_for_heads():

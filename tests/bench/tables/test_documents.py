@@ -118,7 +118,7 @@ def test_a_method_without_records_has_no_row():
 
 
 @pytest.mark.parametrize(
-    ("name", "columns"), [("single", MAIN), ("rare", SEEDED), ("audit", COVERED)]
+    ("name", "columns"), [("single", MAIN), ("rare", SEEDED), ("coverage", COVERED)]
 )
 def test_an_experiment_has_columns_of_its_own(name, columns):
     experiment = EXPERIMENTS[name]

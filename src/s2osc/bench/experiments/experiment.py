@@ -1,9 +1,10 @@
 """What an experiment is: a protocol, methods, data, and what its table shows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from s2osc.bench.tasks.audit import AuditPool
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import Task
 from s2osc.data.splits import Protocol
@@ -43,8 +44,11 @@ SIZES = {
 ``smoke``: a minute, to see that everything runs; its figures mean nothing."""
 
 
-Layout = Literal["rows", "matrix", "stream", "windows"]
-"""A row per run; methods against data sets, of pools or of streams; windows of a stream."""
+DEFAULT_PARTITIONS = 5
+
+Layout = Literal["rows", "matrix", "grid", "stream", "windows"]
+"""A row per run; methods against data sets, of pools or of streams; levels of factors; windows of a
+stream."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Experiment:
     """A protocol, the methods that run under it, and the figures its table shows."""
 
     title: str
-    protocol: Protocol | StreamProtocol
+    protocol: Protocol | StreamProtocol | AuditPool
     methods: Mapping[str, Any]  # methods, or learners with their questions
     columns: Mapping[str, str] = field(default_factory=lambda: MAIN)
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
@@ -65,12 +69,30 @@ class Experiment:
     pictures: tuple[str, ...] = ()  # what is drawn of each run and stored in its record
     keeps_networks: bool = True  # f is trained once for all methods; False: each trains its own
     records: str | None = None  # the experiment whose records it shows; None: its own
+    pools: Callable[[str], Sequence[AuditPool]] | None = None
+    """Of a data set, the protocol of each partition; None: all partitions have one protocol."""
+    networks: Mapping[str, str] = field(default_factory=dict)
+    """By data set, the preset of the networks, where sizes do not say it."""
 
     @property
     def shows_groups(self) -> bool:
-        return self.layout != "rows" or "n_groups" in self.columns.values()
+        return self.layout not in ("rows", "grid") or "n_groups" in self.columns.values()
 
-    def sized(self, size: str | None) -> tuple[str | None, Protocol | StreamProtocol]:
+    def partitions(self, data: str, wanted: Sequence[int] | None) -> Sequence[int]:
+        """Those of the wanted partitions that there are; None: all of a grid, else five."""
+        if self.pools is None:
+            return range(DEFAULT_PARTITIONS) if wanted is None else wanted
+        every = range(len(self.pools(data)))
+        return every if wanted is None else [number for number in wanted if number in every]
+
+    def protocol_of(
+        self, size: str | None, data: str, partition: int
+    ) -> Protocol | StreamProtocol | AuditPool:
+        """The protocol of one partition of a data set."""
+        _, protocol = self.sized(size)
+        return self.pools(data)[partition] if self.pools else protocol
+
+    def sized(self, size: str | None) -> tuple[str | None, Protocol | StreamProtocol | AuditPool]:
         """The size by name and the protocol it gives; ``None`` is the size for a CPU."""
         if not self.sizes:
             if size is not None:

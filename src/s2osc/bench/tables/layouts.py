@@ -11,6 +11,7 @@ import numpy as np
 
 from s2osc.bench.experiments.experiment import Experiment
 from s2osc.bench.records import Record, partition_of
+from s2osc.bench.tables.grid import grid_in_brief, grid_in_full
 from s2osc.bench.tables.paper import PAPER, paper_figure
 from s2osc.bench.tables.rendering import Block, Table
 from s2osc.bench.tables.runs import Runs, by_size, dataset_title, fullest
@@ -414,6 +415,7 @@ def _mean_of(windows: Sequence[Mapping[str, Any]], name: str, n_digits: int) -> 
 LAYOUTS: dict[str, tuple[Layout, Layout]] = {
     "rows": (runs_in_full, runs_in_brief),
     "matrix": (pools_in_full, pools_in_brief),
+    "grid": (grid_in_full, grid_in_brief),
     "stream": (streams_in_full, streams_in_brief),
     "windows": (windows_in_full, windows_in_brief),
 }

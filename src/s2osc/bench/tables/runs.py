@@ -121,7 +121,11 @@ def find_gaps(runs: Runs, records: Sequence[Record]) -> Gaps:
     """Of every cell, the partitions that some run has a record of and ``records`` lack."""
     there = {(record["dataset"], record["method"], partition_of(record)) for record in records}
     return {
-        (data, method): [p for p in runs.partitions if (data, method, p) not in there]
+        (data, method): [
+            p
+            for p in runs.experiment.partitions(data, runs.partitions)
+            if (data, method, p) not in there
+        ]
         for data in runs.datasets
         for method in runs.methods
     }
@@ -150,4 +154,20 @@ def _lacks(method: str, missing: Sequence[int], partitions: Sequence[int]) -> st
     if list(missing) == list(partitions):
         return method
     s = "" if len(missing) == 1 else "s"
-    return f"{method} (partition{s} {' '.join(map(str, missing))})"
+    return f"{method} (partition{s} {_ranges(missing)})"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Rising numbers, those in a row by the first and the last of them.
+
+    >>> _ranges([0, 1, 4, 7, 8, 9])
+    '0 1 4 7-9'
+    """
+    rows: list[list[int]] = []
+    for number in numbers:
+        if rows and rows[-1][-1] == number - 1:
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+    texts = [f"{row[0]}-{row[-1]}" if len(row) > 2 else " ".join(map(str, row)) for row in rows]
+    return " ".join(texts)

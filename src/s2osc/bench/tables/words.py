@@ -206,6 +206,17 @@ def _joint(runs: Runs) -> str:
     return f"A*: {', '.join(texts)}." if texts else ""
 
 
+GRID_SENTENCES = (
+    "A cell: the share, its exact 95 % interval, the number of pools. Covered: the 95 % interval "
+    "of the audit holds the truth. Only intervals that could be wrong count: not one from 0 to 1, "
+    "not the unknown share where nothing is unknown and nothing was found, not false alarms and "
+    "recall where nothing was found. Level: discoveries where nothing is unknown; power: "
+    "discoveries where something is. False warnings: of another mix of classes, which no pool has, "
+    "or of another source where there is none. Stated - true false alarms: mean ± half of its 95 % "
+    "interval. f's own: what f, which calls nothing unknown, gives on the same pools."
+)
+
+
 # What a reader should not miss
 
 

@@ -11,6 +11,8 @@ from s2osc.nets.features import default_folder
 from s2osc.nets.network_cache import NetworkCache, networks_cached_in
 
 Items = TypeVar("Items")
+THROUGH = "-features"
+"""A data set with this after its name goes through the backbone first."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,272 @@
+"""Pools of many kinds: is what the audit states about them true?
+
+A pool has an unknown share, so many labelled items, balanced or unequal classes, a source, and
+columns in some units. Its record holds what is true, what the audit states, and what f alone does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from s2osc.arrays import unit_rows
+from s2osc.bench.methods import adapt, run_facts
+from s2osc.bench.tasks.pool import PoolTask
+from s2osc.bench.tasks.task import THROUGH, Trial
+from s2osc.data.datasets import Dataset
+from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
+from s2osc.errors import DataError
+from s2osc.metrics import evaluate, weighted_scores
+from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.pipeline.audit.wording import cautions
+from s2osc.pipeline.method import Solution
+from s2osc.progress import Stopwatch
+from s2osc.seeding import derive, rng
+from s2osc.types import UNKNOWN, Labelled, Split
+
+SAME = "same"
+"""The source of labelled items."""
+N_KNOWN = 5
+"""Known classes of a pool."""
+N_POOL = 500
+"""Items of a pool."""
+RATIO = 20
+"""Of the largest class to the smallest, where classes are unequal."""
+N_TITLE_COLUMNS = 32
+"""Of the vectors of titles: among 20 to 300 labelled titles of a class more columns hurt f."""
+FEATURES_OF = 1_200
+"""Items of a class, the first ones, whose features are computed: all pools share them."""
+RATES = ("unknown_share", "false_alarms", "known_accuracy", "unknown_recall")
+"""What the audit states with an interval, by the names the truth has."""
+
+
+# --- the pool --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AuditPool:
+    """The factors of the grid, each at one of its levels."""
+
+    data: str = "digits"
+    unknown_share: float = 0.0
+    n_labelled: int = 60  # of each known class, on average
+    class_sizes: Literal["balanced", "20:1"] = "balanced"  # of labelled items and pool alike
+    source: str = SAME  # of the pool
+    columns: Literal["as they are", "wild units"] = "as they are"  # of labelled items and pool
+
+
+class DrawnPool(NamedTuple):
+    """The items of a pool, and what it is an example of."""
+
+    split: Split
+    pool: AuditPool
+    seed: int
+
+
+def draw_pool(dataset: Dataset, pool: AuditPool, seed: int) -> DrawnPool:
+    """Known and unknown classes at random, then items of each at random, none of them twice."""
+    order = [int(c) for c in rng(seed, "classes").permutation(len(dataset.classes))]
+    random = rng(seed, "items")
+    rows = {c: random.permutation(_rows_of(dataset, c, pool.data)) for c in order}
+    known_classes = tuple(sorted(order[:N_KNOWN]))
+    weights = random.permutation(relative_sizes(pool.class_sizes))
+    n_known = round((1 - pool.unknown_share) * N_POOL)
+    training, known = [], []
+    for c, n_labelled, n_pool in zip(
+        known_classes,
+        share_out(N_KNOWN * pool.n_labelled, weights),
+        share_out(n_known, weights),
+        strict=True,
+    ):
+        if len(rows[c]) < n_labelled + n_pool:
+            raise DataError(
+                f"class {dataset.classes[c]} of {dataset.name} has {len(rows[c])} items; the pool "
+                f"takes {n_labelled + n_pool}"
+            )
+        training.append(rows[c][:n_labelled])
+        known.append(rows[c][n_labelled : n_labelled + n_pool])
+    unknown = unknown_rows([rows[c] for c in order[N_KNOWN:]], N_POOL - n_known, dataset.name)
+    training_rows = np.concatenate(training)
+    pool_rows = random.permutation(np.concatenate([*known, unknown]))
+    label_of = np.full(len(dataset.classes), UNKNOWN)
+    label_of[list(known_classes)] = np.arange(N_KNOWN)
+    nothing = np.empty(0, int)
+    split = Split(
+        known=Labelled(dataset.inputs[training_rows], label_of[dataset.labels[training_rows]]),
+        pool=dataset.inputs[pool_rows],
+        truth=label_of[dataset.labels[pool_rows]],
+        truth_classes=dataset.labels[pool_rows],
+        known_classes=known_classes,
+        unknown_classes=tuple(np.unique(dataset.labels[unknown]).tolist()),
+        held_out=dataset.inputs[nothing],
+        held_out_truth=nothing,
+        held_out_classes=nothing,
+    )
+    return DrawnPool(split, pool, seed)
+
+
+def _rows_of(dataset: Dataset, c: int, data: str) -> np.ndarray:
+    rows = np.flatnonzero(dataset.labels == c)
+    return rows[:FEATURES_OF] if data.endswith(THROUGH) else rows
+
+
+def relative_sizes(sizes: str) -> np.ndarray:
+    """The relative size of each known class, the largest first; unequal ones fall by one factor.
+
+    >>> relative_sizes("20:1").round(2).tolist()
+    [1.0, 0.47, 0.22, 0.11, 0.05]
+    """
+    if sizes == "balanced":
+        return np.ones(N_KNOWN)
+    return np.asarray(RATIO ** -np.linspace(0, 1, N_KNOWN))
+
+
+def share_out(n: int, weights: np.ndarray) -> list[int]:
+    """``n`` items in proportion to the weights, in whole items.
+
+    >>> share_out(100, relative_sizes("20:1")), share_out(7, np.ones(3))
+    ([54, 25, 12, 6, 3], [3, 2, 2])
+    """
+    exact = n * weights / weights.sum()
+    counts = np.floor(exact).astype(int)
+    largest_rests = np.argsort(counts - exact, kind="stable")[: n - counts.sum()]
+    counts[largest_rests] += 1
+    return [int(count) for count in counts]
+
+
+def unknown_rows(of_classes: Sequence[np.ndarray], n: int, name: str) -> np.ndarray:
+    """So many rows of one unknown class; of more classes, alike, where one has too few."""
+    for n_classes in range(1, len(of_classes) + 1):
+        counts = share_out(n, np.ones(n_classes))
+        taken = [rows[:count] for rows, count in zip(of_classes[:n_classes], counts, strict=True)]
+        if sum(map(len, taken)) == n:
+            return np.concatenate(taken)
+    raise DataError(f"the unknown classes of {name} have too few items; the pool takes {n}")
+
+
+def from_source(drawn: DrawnPool) -> DrawnPool:
+    """The pool as its source gives it: titles become vectors, and columns get their units."""
+    split, (_, pool, seed) = drawn.split, drawn
+    changes = {**IMAGE_SOURCES, **VECTOR_SOURCES, **TITLE_SOURCES}
+    known, items = split.known.inputs, split.pool
+    if pool.source != SAME:
+        items = changes[pool.source](items, seed)
+    if items.dtype.kind == "U":
+        known, items = title_vectors(known, items, seed=seed)
+    if pool.columns == "wild units":
+        known, items = change_units(known), change_units(items)
+    return drawn._replace(
+        split=replace(split, known=Labelled(known, split.known.labels), pool=items)
+    )
+
+
+def title_vectors(
+    known: np.ndarray, pool: np.ndarray, *, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled titles and those of the pool as vectors of unit length, by the letters they share.
+
+    Two to four letters in a row are counted, capitals apart; labels are not looked at.
+    """
+    count = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 4), min_df=2, lowercase=False, sublinear_tf=True
+    )
+    reduce = TruncatedSVD(N_TITLE_COLUMNS, random_state=derive(seed, "titles"))
+    vectors = reduce.fit_transform(count.fit_transform(np.concatenate([known, pool])))
+    vectors = unit_rows(vectors).astype(np.float32)
+    return vectors[: len(known)], vectors[len(known) :]
+
+
+# --- what is stated --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Every figure of an audit that can be compared with the truth; None: not stated."""
+
+    unknown_share: Estimate | None
+    false_alarms: Estimate | None
+    known_accuracy: Estimate | None
+    unknown_recall: Estimate | None
+    p_value: float  # of "nothing in the pool is unknown"
+    finds_unknown: bool  # the test's decision
+    cautions: tuple[str, ...]  # codes
+
+    @classmethod
+    def of(cls, audit: Audit) -> "Stated":
+        """This is the one place of the benchmark that reads an audit."""
+        return cls(
+            unknown_share=audit.unknown_share,
+            false_alarms=audit.false_alarm,
+            known_accuracy=audit.known_accuracy,
+            unknown_recall=audit.unknown_recall,
+            p_value=audit.test.p_value,
+            finds_unknown=not audit.nothing_unknown,
+            cautions=tuple(caution.code for caution in cautions(audit)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        rates = {name: getattr(self, name) for name in RATES}
+        ends = {name: rate and rate._asdict() for name, rate in rates.items()}
+        return asdict(self) | ends | {"cautions": list(self.cautions)}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Stated":
+        rates = {name: record[name] and Estimate(**record[name]) for name in RATES}
+        return cls(**{**record, **rates, "cautions": tuple(record["cautions"])})
+
+
+# --- the run ---------------------------------------------------------------------------------
+
+
+def judge_pool(split: Split, fitted: Solution) -> dict[str, float]:
+    """What is true of the answer, and what f alone would have given: it calls nothing unknown."""
+    is_known = split.truth != UNKNOWN
+    by_teacher = fitted.model.teacher.outputs(split.pool).logits.argmax(1)
+    figures = {
+        "unknown_share": float(np.mean(~is_known)),
+        "teacher_f1": weighted_scores(split.truth, by_teacher)["f1"],
+    }
+    if is_known.any():
+        right = (by_teacher == split.truth)[is_known]
+        figures["teacher_known_accuracy"] = float(np.mean(right))
+    return {name: round(value, 5) for name, value in figures.items()}
+
+
+class AuditTask:
+    """A pool of the grid: fit, answer, and compare the audit with the truth."""
+
+    def prepare(self, method: Any, protocol: AuditPool, *, networks: str | None, flip: bool) -> Any:
+        return adapt(method, run_facts(networks, flip=flip, n_unknown=1))
+
+    def draw(self, dataset: Dataset, protocol: AuditPool, partition: int) -> DrawnPool:
+        drawn = draw_pool(dataset, protocol, partition)
+        # Features come from another source themselves, not the images they are made of.
+        return drawn if protocol.data.endswith(THROUGH) else from_source(drawn)
+
+    def through_backbone(self, items: DrawnPool, name: str, *, flip: bool) -> DrawnPool:
+        split = PoolTask().through_backbone(items.split, name, flip=flip)
+        return from_source(items._replace(split=split))
+
+    def describe(self, items: DrawnPool, dataset: Dataset) -> dict[str, Any]:
+        return PoolTask().describe(items.split, dataset)
+
+    def run(self, items: DrawnPool, trial: Trial, *, device: str) -> dict[str, Any]:
+        clock, split = Stopwatch(), items.split
+        with clock("fit"):
+            fitted = trial.method.fit(split.known, split.pool, seed=items.seed, device=device)
+        is_ours = isinstance(fitted, Solution)
+        with clock("predict"):
+            predictions = fitted.answer if is_ours else fitted.predict(split.pool)
+        trust = fitted.trust if is_ours else None
+        seconds = dict(fitted.seconds) if is_ours else dict(clock.seconds)
+        return {
+            "metrics": evaluate(split.truth, predictions)
+            | (judge_pool(split, fitted) if is_ours else {}),
+            "stated": Stated.of(trust.audit).to_json() if trust else None,
+            "seconds": seconds,
+            "seconds_total": round(sum(seconds.values()), 1),
+        }
