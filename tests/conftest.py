@@ -1,6 +1,7 @@
 """What tests of several folders share."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
+from s2osc.pipeline.audit import decision
+from s2osc.pipeline.grouping import clusters
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.types import Split
@@ -49,6 +52,16 @@ def seeded() -> tuple[Split, Solution]:
     """A pool with unknown items, and what the method with seeds found in it."""
     split = open_set(*make_images(100))
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """Intervals and cuts from fewer draws: what they are worth has its own tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decision, "N_RESAMPLED", 20)
+        patch.setattr(clusters, "FEWEST_DRAWS", 2)
+        patch.setattr(clusters, "N_DRAWN", 80)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

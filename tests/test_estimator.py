@@ -25,6 +25,8 @@ from s2osc.pipeline.audit import decision
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SMALL = {
     "teacher.network.hidden": (32, 16),
     "student.network.hidden": (32, 16),

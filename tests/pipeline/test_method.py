@@ -8,7 +8,6 @@ import pytest
 
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.pipeline import method as method_module
-from s2osc.pipeline.audit import decision
 from s2osc.pipeline.audit.calibration import SeedSettings, plant_seeds
 from s2osc.pipeline.audit.decision import DecisionSettings, decide
 from s2osc.pipeline.filter import score as fusion
@@ -30,12 +29,7 @@ PLAIN_MODES = pytest.mark.parametrize("method", [TINY, MANY], ids=["one", "many"
 SEEDED_MODES = pytest.mark.parametrize("method", [SEEDED, SEEDED_MANY], ids=["one", "many"])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Intervals from fewer resamples: what they are worth has its own tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "N_RESAMPLED", 20)
-        yield
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 @pytest.fixture(scope="module")

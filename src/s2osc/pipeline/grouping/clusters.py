@@ -33,6 +33,7 @@ MAX_GROUPS = 20
 N_FITTED = 2_000  # items to find the groups with; all others join their neighbours
 CUT_SIZES = (40, 80, 160, 400)  # sample sizes of a cut: cuts are comparable at one size only
 USUAL_CUTS = (0.11, 0.085, 0.095, 0.13)  # through one class, where no known class is that large
+FEWEST_DRAWS, N_DRAWN = 8, 1_600  # samples of a size, and items in them: small ones vary more
 N_VOTES = 5
 LEAST_STABILITY = 0.75  # mean Jaccard match in resamples, below which a group is dissolved
 FEWEST = 30  # with fewer items, one group: a cut could be chance
@@ -191,7 +192,7 @@ def _calibrate(
 
 def _n_draws(size: int) -> int:
     """More draws of small samples, which vary more and cost less."""
-    return max(8, 4 * CUT_SIZES[-1] // size)
+    return max(FEWEST_DRAWS, N_DRAWN // size)
 
 
 def _cut_between(
