@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,11 @@ class Result:
         own = {n: v for n, v in self.settings.items() if n.startswith(DECISION)}
         return change(DecisionSettings(), {n.removeprefix(DECISION): v for n, v in own.items()})
 
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """The answer against the truth that the pool came with; empty without."""
+        return evaluate_by_name(self.answer, self.classes, self.truth)
+
     def decided(self, settings: DecisionSettings) -> "Result":
         """The result of another operating point. Nothing is trained."""
         if self.evidence is None or self.audit is None or self.groups is None:
@@ -145,14 +151,13 @@ class Result:
         """What ``summary.json`` holds; without ``words`` the audit has figures alone."""
         audit = self.audit
         limits = cautions(audit) if audit and words else []
-        metrics = evaluate_by_name(self.answer, self.classes, self.truth)
         counts = {"known": self.n_known, "pool": len(self.names), "skipped": self.n_skipped}
         return {
             "title": self.title,
             "items": counts,
             "audit": audit and (tell(audit) if words else audit.to_json()),
             "counts": count_labels(self.answer, self.classes),
-            **({"metrics": metrics} if metrics else {}),
+            **({"metrics": self.metrics} if self.metrics else {}),
             "warnings": [*self.notes, *(caution.text for caution in limits)],
             "warning_codes": [*[None] * len(self.notes), *(caution.code for caution in limits)],
             **{name: getattr(self, name) for name in FACTS if name not in ("title", "seconds")},
