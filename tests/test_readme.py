@@ -23,7 +23,7 @@ SMALL = {
     for name, value in {
         "network.widths": (16, 16, 32),
         "network.hidden": (64, 32),
-        "training.min_steps": 100,
+        "training.min_steps": 70,
     }.items()
 } | {"clusters.n_resamples": 2}
 at_both_sizes = pytest.mark.parametrize(

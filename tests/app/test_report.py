@@ -62,7 +62,7 @@ def test_a_page_that_fails_costs_no_training(
 def test_the_page_of_images_is_the_one_the_run_would_have_made(
     tmp_path, quick, monkeypatch, preset
 ):
-    known, pool = known_labels(60), pool_labels(20)
+    known, pool = known_labels(30), pool_labels(10)
     npz(tmp_path / "known.npz", x=easy_images(known, seed=0), y=known)
     npz(tmp_path / "pool.npz", x=easy_images(pool, seed=1), y=pool)
     words = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]

@@ -61,7 +61,7 @@ def test_a_sign_of_noise_does_little_harm(learnt):
     )
 
 
-@pytest.mark.parametrize(("row", "sign"), [(3, 0), (250, 2), (700, 1)])
+@pytest.mark.parametrize(("row", "sign"), [(3, 0), (700, 1)])
 def test_a_sign_that_rises_never_lowers_the_score(learnt, row, sign):
     signs, score = learnt
     raised = signs.copy()
