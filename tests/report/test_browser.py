@@ -77,7 +77,10 @@ def test_the_page_fits_the_screen(pool, show, viewport, scheme):
     classes = ("<script>alert(1)</script>", "a long name " * 5, "手写数字")
     names = [f"{'deep/' * 20}{place}.png" for place in range(60)]
     truth = ["a true class with a long name"] * 60
-    summary = {"settings": {"a_setting_without_any_space_" * 4: "value_" * 30}, "notes": "x" * 300}
+    summary = {
+        "settings": {"a_setting_without_any_space_" * 4: "value_" * 30},
+        "warnings": ["x" * 300],
+    }
     page = show(pool(classes=classes, names=names, truth=truth, summary=summary), viewport, scheme)
     page.locator("details").evaluate_all("parts => parts.forEach(part => { part.open = true })")
     page.locator("[data-select='1']").click()

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from s2osc.errors import DataError, OutputError
+from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.report.page import write_report
 
@@ -89,7 +89,7 @@ def test_names_from_strangers_are_shown_and_never_run(pool, written):
         inputs,
         names=[f"{HOSTILE}\u2028]]>{{{{ 7 * 7 }}}}{place}" for place in range(60)],
         truth=[HOSTILE] * 60,
-        summary={HOSTILE: HOSTILE, "notes": HOSTILE, "settings": {HOSTILE: {HOSTILE: 1}}},
+        summary={HOSTILE: HOSTILE, "warnings": [HOSTILE], "settings": {HOSTILE: {HOSTILE: 1}}},
     )
     html = written(inputs)
     page = Page(html)
@@ -348,13 +348,12 @@ def test_the_summary_is_shown_whole(pool, written):
         "versions": {"numpy": "2.0.1"},
         "seconds": {"teacher": 12.25, "student": 30},
         "warnings": ["few labels"],
-        "notes": "a remark",
         "metrics": {"accuracy": 0.9, "per_class": {"cat": 0.8}},
     }
     text = Page(written(pool(summary=summary))).text
     details = ["Device cpu", "teacher.epochs 20", "teacher.augment yes", "numpy 2.0.1"]
     details += ["Teacher 12.25", "42.2 s in all", "per_class.cat 0.8"]
-    for shown in [*details, "Warning few labels", "Note a remark", "Accuracy 0.900"]:
+    for shown in [*details, "Warning few labels", "Accuracy 0.900"]:
         assert shown in text
 
 
@@ -390,8 +389,3 @@ def test_what_does_not_match_the_answers_is_refused(pool):
         pool(names=["a", "b", "c"])
     with pytest.raises(DataError, match="no items"):
         pool(n=0)
-
-
-def test_a_page_that_cannot_be_written_says_where(pool, tmp_path):
-    with pytest.raises(OutputError, match=r"cannot write the report to .*missing"):
-        write_report(tmp_path / "missing" / "report.html", pool(), seed=0)

@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from s2osc.errors import DataError, OutputError
+from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import Audit
 from s2osc.report import words
 from s2osc.report.audit import AuditView, show_audit
@@ -30,11 +30,8 @@ MAP_UNITS = 10_000  # the map's longer side, in the whole numbers the page carri
 class ReportInputs:
     """Everything the page shows.
 
-    ``summary`` is shown as it is. Four of its keys have a place of their own, all optional:
-
-    - ``metrics``: name to number, shown at the top;
-    - ``warnings`` and ``notes``: a text or a list of texts, shown at the top;
-    - ``seconds``: step to seconds, shown with bars.
+    ``summary`` is shown as it is. Three of its keys have a place of their own, all optional:
+    ``metrics`` (name to number) and ``warnings`` at the top, ``seconds`` (of each step) with bars.
 
     Every other mapping (``counts``, ``settings``, ``versions``) becomes a table under Details,
     nested ones with dotted names, and every other value a row of the table "Run".
@@ -117,14 +114,8 @@ def write_report(
             seed=seed,
         )
     page = render(inputs, drawing)
-    try:
-        # A file name may hold bytes that are no text; the page must open all the same.
-        path.write_bytes(page.encode("utf-8", errors="replace"))
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the report to {path} ({error.strerror}); "
-            "give a path in a folder you may write to"
-        ) from error
+    # A file name may hold bytes that are no text; the page must open all the same.
+    path.write_bytes(page.encode("utf-8", errors="replace"))
     return drawing
 
 
@@ -149,8 +140,7 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         headline=words.headline(answer, groups),
         numbers=words.key_numbers(answer, groups),
         metrics=words.metric_numbers(summary),
-        warnings=words.texts(summary.get("warnings")),
-        notes=words.texts(summary.get("notes")),
+        warnings=summary.get("warnings", []),
         known=[kind for kind in inputs.kinds if kind.side == "known"],
         unsure=[kind for kind in inputs.kinds if kind.side == "unsure"],
         groups=[kind for kind in inputs.kinds if kind.side == "unknown"],

@@ -17,7 +17,7 @@ from s2osc.types import Answer
 
 PARTS_SHOWN = 3  # true classes named for each kind of answer
 # Shown elsewhere than in tables.
-PLACED_KEYS = ("audit", "metrics", "notes", "warnings", "warning_codes", "seconds")
+PLACED_KEYS = ("audit", "metrics", "warnings", "warning_codes", "seconds")
 # At the top of the page, as words or charts.
 SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights")
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
@@ -181,11 +181,6 @@ def metric_numbers(summary: dict[str, Any]) -> list[KeyNumber]:
         for name, value in metrics.items()
         if isinstance(value, int | float)
     ]
-
-
-def texts(value: str | list[str] | None) -> list[str]:
-    """One text, several or none, as a list."""
-    return [value] if isinstance(value, str) else list(value or [])
 
 
 def step_times(summary: dict[str, Any]) -> list[StepTime]:
