@@ -135,9 +135,9 @@ class CFO(Baseline):
     rule: Rule = "own"  # "recall": the threshold comes from held-out known items
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_least("CFO.open_epochs", self.open_epochs, 1)
         require_choice("CFO.rule", self.rule, Rule)
-        super().__post_init__()
 
     def for_run(self, run: RunFacts) -> Self:
         method = super().for_run(run)

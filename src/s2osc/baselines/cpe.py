@@ -200,10 +200,10 @@ class CPE(Baseline):
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive("CPE.radius", self.radius)
         require_least("CPE.pairwise_weight", self.pairwise_weight, 0)
         require_choice("CPE.rule", self.rule, Rule)
-        super().__post_init__()
         if not np.isfinite(self.kappa):
             raise SettingsError(f"CPE.kappa is {self.kappa}; give a number")
 

@@ -144,9 +144,9 @@ class EULAC(Baseline):
     rule: Rule = "argmax"  # "recall": the threshold comes from held-out known items
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_choice("EULAC.loss", self.loss, Loss)
         require_choice("EULAC.rule", self.rule, Rule)
-        super().__post_init__()
         require_least("EULAC.penalty", self.penalty, 0)
         if self.exponent not in (1, 2, 3):
             raise SettingsError(f"EULAC.exponent is {self.exponent}; give 1, 2 or 3")

@@ -318,9 +318,9 @@ class LACUSVM(Baseline):
     rule: Rule = "sign"  # "recall": the threshold comes from held-out known items
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_choice("LACUSVM.kernel", self.kernel, Kernel)
         require_choice("LACUSVM.rule", self.rule, Rule)
-        super().__post_init__()
         for name in ("n_rounds", "n_components", "n_landmarks"):
             require_least(f"LACUSVM.{name}", getattr(self, name), 1)
         require_positive("LACUSVM.cost", self.cost)

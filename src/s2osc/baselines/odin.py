@@ -147,6 +147,7 @@ class ODIN(Baseline):
     grid: tuple[float, ...] = (0.0, 0.0005, 0.0014, 0.0028, 0.005)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.temperature is not None and not 0 < self.temperature < np.inf:
             raise SettingsError(
                 f"ODIN.temperature is {self.temperature}; give None or a number above 0"
@@ -155,7 +156,6 @@ class ODIN(Baseline):
             raise SettingsError(f"ODIN.eps is {self.eps}; give None or a number from 0")
         if not self.grid or not all(0 <= eps < np.inf for eps in self.grid):
             raise SettingsError(f"ODIN.grid is {self.grid}; give at least one number from 0")
-        super().__post_init__()
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"

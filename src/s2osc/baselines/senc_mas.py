@@ -36,9 +36,7 @@ import numpy as np
 
 from s2osc.arrays import in_chunks, unit_rows
 from s2osc.baselines.shared import (
-    IMAGES,
     Baseline,
-    TeacherRecipe,
     as_rows,
     hold_out,
     predict_by_threshold,
@@ -86,19 +84,21 @@ def similarity(rows: np.ndarray, to: Sketch, kind: Similarity) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SENCMaS(Baseline):
-    """A global sketch for known against unknown, and a local sketch per known class."""
+    """A global sketch for known against unknown, and a local sketch per known class.
+
+    Of the recipe, only the share of items held out is used.
+    """
 
     n_directions: int = 50  # l, of every sketch
     center: bool = False  # subtract the mean of the training items
     similarity: Similarity = "mean square"
     rule: Rule = "known recall"
-    recipe: TeacherRecipe = IMAGES  # only its held_out is used
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_least("SENCMaS.n_directions", self.n_directions, 2)
         require_choice("SENCMaS.similarity", self.similarity, Similarity)
         require_choice("SENCMaS.rule", self.rule, Rule)
-        super().__post_init__()
 
     def fit(
         self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu"
