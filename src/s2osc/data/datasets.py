@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.data.arrays import load_arrays
 from s2osc.data.download import RemoteFile, check_file, download_file
 from s2osc.data.formats import Arrays, read_cifar, read_cinic, read_digits_csv, read_idx, read_svhn
-from s2osc.data.tables import read_table
+from s2osc.data.tables import load_arrays, read_table
 from s2osc.errors import DataError
 from s2osc.files import cache_folder, check_regular, guarded, write_whole, writing
 from s2osc.text import clean_name
