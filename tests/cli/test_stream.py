@@ -330,7 +330,7 @@ def test_a_stream_that_is_missing_damaged_newer_or_at_work(work, refused, words)
             assert f"another process works on the stream in {work}/state" in refused(*run)
     path = work / "state" / "stream.json"
     right = path.read_text()
-    path.write_text(right.replace('"format": 1', '"format": 7'))
+    path.write_text(right.replace('"format": 2', '"format": 7'))
     assert "is of format 7" in refused(*run)
     path.write_text(right[:-9])
     assert "stream.json cannot be read" in refused(*run)

@@ -6,6 +6,7 @@ import json
 import pickle
 import struct
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, replace_threshold
 from s2osc.pipeline.presets import ABLATIONS
+from s2osc.pipeline.scaling import UNSCALED, fit_scaling
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
@@ -83,6 +85,7 @@ def untrained(inputs, n_groups=2, threshold=0.25):
         FILTERING,
         Units(0.25, 3.5),
         threshold,
+        fit_scaling(inputs),
     )
 
 
@@ -161,7 +164,7 @@ def test_what_is_not_a_weight_survives_the_round_trip(folder):
 
 def test_every_array_survives_the_round_trip_with_its_type(folder):
     before, after = untrained(BLOBS.pool), load_model(folder).model
-    for part in ("space", "grouping"):
+    for part in ("space", "grouping", "scaling"):
         mine, theirs = vars(getattr(before, part)), vars(getattr(after, part))
         for name in (name for name, value in mine.items() if isinstance(value, np.ndarray)):
             np.testing.assert_array_equal(mine[name], theirs[name], name)
@@ -229,7 +232,7 @@ def test_the_folder_holds_json_and_plain_tensors_and_nothing_else(folder):
     (length,) = struct.unpack("<Q", weights[:8])
     header = json.loads(weights[8 : 8 + length])
     assert {"teacher.head.weight", "space.input_axes", "groups.items"} <= set(header)
-    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 3
+    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 4
 
 
 def test_reading_a_model_unpickles_nothing(folder, monkeypatch):
@@ -302,8 +305,24 @@ def test_a_description_that_is_not_text_is_refused(folder):
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder):
-    edit(folder, format=4, s2osc="9.1")
-    assert_refused(folder, "is of format 4, written by s2osc 9.1; .* install a newer s2osc")
+    edit(folder, format=5, s2osc="9.1")
+    assert_refused(folder, "is of format 5, written by s2osc 9.1; .* install a newer s2osc")
+
+
+def test_a_model_of_format_3_sees_vectors_as_they_are(folder):
+    tensors = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
+    rest = {name: tensors[name] for name in tensors if not name.startswith("scaling.")}
+    content = safetensors.numpy.save(rest)
+    (folder / WEIGHTS).write_bytes(content)
+    edit(folder, format=3, weights_sha256=hashlib.sha256(content).hexdigest())
+    model = replace(untrained(BLOBS.pool), scaling=UNSCALED)
+    assert_answers_are_identical(model, load_model(folder).model, BLOBS.pool)
+
+
+def test_images_with_a_scaling_are_refused(tmp_path):
+    model = replace(untrained(make_images(10)[0]), scaling=fit_scaling(BLOBS.pool))
+    save_model(tmp_path, model, CLASSES)
+    assert_refused(tmp_path, "does not describe the weights beside it")
 
 
 @pytest.mark.parametrize("number", [2, 1, 0, -7])
@@ -415,6 +434,11 @@ def test_a_description_that_lacks_something_is_refused(folder, name):
         ("space.input_mean", None),
         ("space.input_axes", np.zeros((3, 4), np.float32)),
         ("space.input_scale", np.zeros(2, np.float32)),
+        ("scaling.spread", None),
+        ("scaling.weight", None),
+        ("scaling.spread", np.array([1.0, -1.0])),
+        ("scaling.spread", np.array([1.0, np.inf])),
+        ("scaling.centre", np.zeros(3)),
         ("groups.items", None),
         ("groups.items", np.zeros((16, 6), np.float32)),
         ("groups.groups", np.full(16, -1)),

@@ -107,9 +107,10 @@ def test_exemplars_are_herded_by_the_features_of_f_as_it_is_afterwards(begun):
     exemplars = memory.exemplars.inputs[memory.exemplars.labels == 3]
     training, _ = LEARNER._hold_back(of(3), seed=0)
     assert not rows_of(training) & held
-    features = unit_rows(outputs(network, training.inputs, what="f").embeddings)
+    scaled = knowledge.scaling.transform(training.inputs)
+    features = unit_rows(outputs(network, scaled, what="f").embeddings)
     np.testing.assert_array_equal(exemplars, training.inputs[herd(features, len(exemplars))])
-    before = unit_rows(outputs(begun.teacher.network, training.inputs, what="f").embeddings)
+    before = unit_rows(outputs(begun.teacher.network, scaled, what="f").embeddings)
     assert not np.array_equal(exemplars, training.inputs[herd(before, len(exemplars))])
 
 

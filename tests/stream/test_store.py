@@ -345,8 +345,8 @@ def test_a_folder_without_a_stream_is_refused_and_left_as_it_is(tmp_path):
 
 def test_a_newer_format_asks_for_a_newer_program(folder):
     path = folder / "stream.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2, "s2osc": "9.1"}))
-    with pytest.raises(ModelError, match=r"of format 2, written by s2osc 9\.1; .* newer s2osc$"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3, "s2osc": "9.1"}))
+    with pytest.raises(ModelError, match=r"of format 3, written by s2osc 9\.1; .* newer s2osc$"):
         read_state(folder)
 
 

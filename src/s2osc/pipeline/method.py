@@ -42,6 +42,7 @@ from s2osc.pipeline.grouping.rotation import Pictures
 from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
+from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.student import (
     Student,
     StudentSettings,
@@ -85,6 +86,10 @@ class Solution:
     def audit(self, names: Sequence[str]) -> Audit | None:
         """The audit with the names of the known classes; None without seeds."""
         return self.trust.audit.named(names) if self.trust else None
+
+    def with_scaling(self, scaling: Scaling) -> "Solution":
+        """For items as they come, where the fit was to scaled ones."""
+        return replace(self, model=replace(self.model, scaling=scaling))
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.model.predict(inputs)
@@ -178,20 +183,25 @@ class S2OSCMethod:
 
     def fit_known_only(self, known: Labelled, *, seed: int, device: str) -> KnownOnlyModel:
         """The first step alone, for labelled items without a pool."""
+        scaling = fit_scaling(known.inputs)
+        known = scaling.transform_items(known)
         return KnownOnlyModel(
-            train_teacher(known, self.teacher, self.augmentation, seed=seed, device=device)
+            train_teacher(known, self.teacher, self.augmentation, seed=seed, device=device), scaling
         )
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> Solution:
         if len(pool) < 2:
             raise DataError(f"the pool has {len(pool)} item; give at least two")
         clock = Stopwatch()
+        scaling = fit_scaling(known.inputs, pool)
+        known, pool = scaling.transform_items(known), scaling.transform(pool)
         training, pooled = plant_seeds(known, pool, self.seeds, seed=seed)
         with clock("teacher"):
             teacher = train_teacher(
                 training, self.teacher, self.augmentation, seed=seed, device=device
             )
-        return self.solve(teacher, training, pooled, clock, seed=seed, device=device)
+        solution = self.solve(teacher, training, pooled, clock, seed=seed, device=device)
+        return solution.with_scaling(scaling)
 
     def solve(
         self,
@@ -203,7 +213,10 @@ class S2OSCMethod:
         seed: int,
         device: str,
     ) -> Solution:
-        """Every step after f, which was trained on ``training`` and not on the seeds."""
+        """Every step after f, which was trained on ``training`` and not on the seeds.
+
+        All items are scaled already.
+        """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
             filtered = self._filter(teacher, training, pooled, seed=seed)

@@ -9,6 +9,7 @@ from s2osc.nets.networks import one_vector
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace
+from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.types import UNKNOWN, Answer, Predictions
@@ -25,20 +26,23 @@ class OpenSetModel:
     filtering: FilterSettings
     unit: Units
     threshold: float | None = None  # on the log-odds of g, from the seeds; None: g's largest output
+    scaling: Scaling = UNSCALED  # of items as they come
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        return self.student.outputs(inputs).embeddings
+        return self.student.outputs(self.scaling.transform(inputs)).embeddings
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown."""
+        inputs = self.scaling.transform(inputs)
         teacher_logits = self.teacher.outputs(inputs).logits
         return self.student.probabilities(self.student.outputs(inputs).logits, teacher_logits)
 
     def answer(self, inputs: np.ndarray) -> Answer:
         """The whole answer; ``filtered`` is False, as only the pool of a fit is filtered."""
+        inputs = self.scaling.transform(inputs)
         teacher_outputs = self.teacher.outputs(inputs)
         logits = self.student.outputs(inputs).logits
         p = self.student.probabilities(logits, teacher_outputs.logits)
@@ -64,7 +68,7 @@ class OpenSetModel:
         return self.student.log_odds(logits) > self.threshold
 
     def groups_of(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
-        """The group each item is nearest to, by its inputs and f's embedding of it."""
+        """The group each item is nearest to, by its scaled inputs and f's embedding of it."""
         return self.grouping.assign(self.space.transform(one_vector(inputs), embeddings))
 
 
@@ -73,13 +77,14 @@ class KnownOnlyModel:
     """f alone, where there was no pool, or nothing unknown in it: nothing is called unknown."""
 
     teacher: Teacher
+    scaling: Scaling = UNSCALED  # of items as they come
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
 
     def answer(self, inputs: np.ndarray) -> Answer:
         """The most probable known class; the score is the entropy of f over its largest value."""
-        teacher_outputs = self.teacher.outputs(inputs)
+        teacher_outputs = self.teacher.outputs(self.scaling.transform(inputs))
         p = softmax(teacher_outputs.logits, axis=1)
         n, n_classes = p.shape
         return Answer(
@@ -93,8 +98,9 @@ class KnownOnlyModel:
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
-        return self.teacher.outputs(inputs).embeddings
+        return self.teacher.outputs(self.scaling.transform(inputs)).embeddings
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """(n, C + 1): each known class, then unknown, which is never."""
-        return np.pad(self.teacher.probabilities(inputs), ((0, 0), (0, 1)))
+        known = self.teacher.probabilities(self.scaling.transform(inputs))
+        return np.pad(known, ((0, 0), (0, 1)))

@@ -14,7 +14,8 @@ from s2osc.errors import ModelError
 from s2osc.files import as_json, read_json
 from s2osc.version import __version__
 
-FORMAT = 3
+FORMAT, OLDEST = 4, 3
+"""Models of format 3 were fitted to vectors as they were, and are read as such."""
 DESCRIPTION = "model.json"
 LARGEST_SIDE = 4_096  # pixels
 MOST_VIEWS = 100
@@ -80,10 +81,10 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{written_by}; this is {__version__}, which reads up to format {FORMAT}: "
             "install a newer s2osc"
         )
-    if found < FORMAT:
+    if found < OLDEST:
         raise ModelError(
-            f"{written_by}, an earlier one; this is {__version__}, which reads format {FORMAT}: "
-            "classify anew"
+            f"{written_by}, an earlier one; this is {__version__}, which reads formats from "
+            f"{OLDEST} on: classify anew"
         )
     return description
 

@@ -32,6 +32,7 @@ from s2osc.pipeline.model_description import (
     read_number,
     write_number,
 )
+from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change
@@ -42,6 +43,7 @@ WEIGHTS = "weights.safetensors"
 LARGEST_WEIGHTS = 2**33  # bytes: two networks as large as any may be, and groups of many items
 LARGEST_AXIS = 10_000_000  # of inputs and outputs
 SPACE = tuple(field.name for field in fields(GroupingSpace))
+SCALING = tuple(field.name for field in fields(Scaling))
 GROUPING = ("items", "groups", "stability", "tightness")
 
 
@@ -113,11 +115,30 @@ def _networks(model: OpenSetModel | KnownOnlyModel) -> dict[str, Network]:
 
 def _arrays(model: OpenSetModel | KnownOnlyModel) -> dict[str, np.ndarray]:
     """Every array of a model beside its networks, by the name it is stored under."""
-    centres = {"teacher_centres": model.teacher.centres}
+    found = {"teacher_centres": model.teacher.centres} | scaling_arrays(model.scaling)
     if isinstance(model, KnownOnlyModel):
-        return centres
+        return found
     space = {f"space.{name}": getattr(model.space, name) for name in SPACE}
-    return centres | space | {f"groups.{name}": getattr(model.grouping, name) for name in GROUPING}
+    return found | space | {f"groups.{name}": getattr(model.grouping, name) for name in GROUPING}
+
+
+def scaling_arrays(scaling: Scaling) -> dict[str, np.ndarray]:
+    """The arrays of a scaling by the names ``read_scaling`` looks for; none for images."""
+    if not len(scaling.centre):
+        return {}
+    return {f"scaling.{name}": getattr(scaling, name) for name in SCALING}
+
+
+def read_scaling(tensors: dict[str, torch.Tensor], network: Network) -> Scaling:
+    """How items are scaled before the network sees them; not at all if nothing says so."""
+    if "scaling.centre" not in tensors:
+        return UNSCALED
+    if len(network.input_shape) != 1:
+        raise ValueError("images have a scaling, which vectors alone have")
+    arrays = {name: _array(tensors, f"scaling.{name}", network.input_shape) for name in SCALING}
+    if (arrays["spread"] < 0).any():
+        raise ValueError("scaling.spread holds values below 0")
+    return Scaling(**arrays)
 
 
 def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -147,11 +168,11 @@ def _assemble(
     classes = _read_classes(description["classes"], n_classes=network.head.out_features)
     n_embedding = network.head.in_features
     centres = _array(tensors, "teacher_centres", (len(classes), n_embedding))
-    teacher = Teacher(network, centres)
+    teacher, scaling = Teacher(network, centres), read_scaling(tensors, network)
     entry = description["backbone"]
     backbone = None if entry is None else BackboneEntry.from_json(entry)
     if description["kind"] == "known only":
-        return SavedModel(KnownOnlyModel(teacher), classes, backbone)
+        return SavedModel(KnownOnlyModel(teacher, scaling), classes, backbone)
     if description["kind"] != "open set":
         raise ValueError(f"kind is {description['kind']!r:.100}")
     space = _read_space(tensors, network)
@@ -163,6 +184,7 @@ def _assemble(
         filtering=change(FilterSettings(), description["filtering"]),
         unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
         threshold=read_number(description["threshold"]),
+        scaling=scaling,
     )
     return SavedModel(model, classes, backbone)
 

@@ -22,7 +22,8 @@ from s2osc.nets.training import outputs
 from s2osc.pipeline.audit.calibration import hold_back, join_seeds
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import FAST
-from s2osc.pipeline.teacher import Teacher, train_teacher
+from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
+from s2osc.pipeline.teacher import Teacher, TeacherOutputs, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
 from s2osc.settings import change
@@ -107,12 +108,17 @@ class Knowledge:
     """All that lasts from one window to the next, and what the last update did to it."""
 
     teacher: Teacher
-    memory: Memory
+    memory: Memory  # of items as they come, not scaled
     account: Account | None = None
+    scaling: Scaling = UNSCALED
+
+    def outputs(self, inputs: np.ndarray) -> TeacherOutputs:
+        """Those of f for items as they come."""
+        return self.teacher.outputs(self.scaling.transform(inputs))
 
     def name_known(self, inputs: np.ndarray) -> np.ndarray:
         """(n,) the known class that f gives each item."""
-        return self.teacher.outputs(inputs).logits.argmax(1)
+        return self.outputs(inputs).logits.argmax(1)
 
 
 @dataclass(frozen=True)
@@ -129,39 +135,51 @@ class Incremental:
     def begin(self, known: Labelled, *, seed: int, device: str = "cpu") -> Knowledge:
         """f of the first labelled items (Eq. 1), and what is remembered of them."""
         training, seeds = self._hold_back(known, seed=seed)
-        method = self.method
+        method, scaling = self.method, fit_scaling(training.inputs)
         teacher = train_teacher(
-            training, method.teacher, method.augmentation, seed=seed, device=device
+            scaling.transform_items(training),
+            method.teacher,
+            method.augmentation,
+            seed=seed,
+            device=device,
         )
-        return Knowledge(teacher, self._remember(None, teacher, training, seeds, seed=seed))
+        memory = self._remember(None, teacher, scaling, training, seeds, seed=seed)
+        return Knowledge(teacher, memory, scaling=scaling)
 
     def recognise(
         self, state: Knowledge, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> Recognition:
         """The answer for a window: a g of its own is trained, f stays as it is."""
+        scaling = state.scaling.completed(window)
         exemplars = even_out(state.memory.exemplars, FEWEST_EXEMPLARS)
-        pooled = join_seeds(window, even_out(state.memory.seeds, FEWEST_SEEDS))
+        seeds = even_out(state.memory.seeds, FEWEST_SEEDS)
         solution = self.method.solve(
-            state.teacher, exemplars, pooled, Stopwatch(), seed=seed, device=device
+            state.teacher,
+            scaling.transform_items(exemplars),
+            join_seeds(scaling.transform(window), scaling.transform_items(seeds)),
+            Stopwatch(),
+            seed=seed,
+            device=device,
         )
-        return recognition_by(solution, window, state)
+        return recognition_by(solution.with_scaling(scaling), window, state)
 
     def learn(
         self, state: Knowledge, answers: Labelled, *, seed: int, device: str = "cpu"
     ) -> Knowledge:
         """What is known after a person has labelled some items; new classes follow the old."""
         training, seeds = self._hold_back(answers, seed=seed)
+        scaling = state.scaling.completed(training.inputs)
         teacher, account = update_teacher(
             state.teacher,
-            state.memory,
-            training,
+            state.memory.scaled(scaling),
+            scaling.transform_items(training),
             self.update,
             self.method.augmentation,
             seed=seed,
             device=device,
         )
-        memory = self._remember(state.memory, teacher, training, seeds, seed=seed)
-        return Knowledge(teacher, memory, replace(account, n_labels=len(answers)))
+        memory = self._remember(state.memory, teacher, scaling, training, seeds, seed=seed)
+        return Knowledge(teacher, memory, replace(account, n_labels=len(answers)), scaling)
 
     def name_known(self, state: Knowledge, inputs: np.ndarray) -> np.ndarray:
         return state.name_known(inputs)
@@ -187,6 +205,7 @@ class Incremental:
         self,
         old: Memory | None,
         teacher: Teacher,
+        scaling: Scaling,
         training: Labelled,
         seeds: Labelled,
         *,
@@ -195,7 +214,8 @@ class Incremental:
         settings = self.memory
         if not self.method.seeds.share:
             settings = replace(settings, seeds=0.0)
-        features = outputs(teacher.network, training.inputs, what="choosing exemplars").embeddings
+        inputs = scaling.transform(training.inputs)
+        features = outputs(teacher.network, inputs, what="choosing exemplars").embeddings
         return remember(old, training, features, seeds, settings, rng(seed, "memory"))
 
 

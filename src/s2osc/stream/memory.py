@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from s2osc.arrays import unit_rows
+from s2osc.pipeline.scaling import Scaling
 from s2osc.settings import require_choice, require_least, require_range
 from s2osc.types import Labelled
 
@@ -52,6 +53,10 @@ class Memory:
 
     def __len__(self) -> int:
         return len(self.exemplars) + len(self.seeds)
+
+    def scaled(self, scaling: Scaling) -> "Memory":
+        """The items as networks see them."""
+        return Memory(scaling.transform_items(self.exemplars), scaling.transform_items(self.seeds))
 
 
 def herd(features: np.ndarray, n: int) -> np.ndarray:

@@ -28,7 +28,14 @@ from safetensors.torch import save as save_tensors
 from s2osc import files
 from s2osc.codec import fields_from_plain, from_plain, to_plain
 from s2osc.errors import DataError, ModelError, OutputError, SettingsError
-from s2osc.pipeline.storage import as_tensors, describe_network, network_tensors, read_network
+from s2osc.pipeline.storage import (
+    as_tensors,
+    describe_network,
+    network_tensors,
+    read_network,
+    read_scaling,
+    scaling_arrays,
+)
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change, flatten
 from s2osc.stream.history import WindowRecord
@@ -38,7 +45,7 @@ from s2osc.stream.state import KnownClass, Questions, StreamFacts, StreamState, 
 from s2osc.types import UNSURE, Labelled
 from s2osc.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 POINTER, MANIFEST, LOCK = "stream.json", "manifest.json", ".lock"
 OBJECT, VERSION = "objects/{}.safetensors", "versions/{}.json"
 OURS = re.compile(r"objects/[0-9a-f]{64}\.safetensors|versions/[0-9]+\.json")
@@ -337,8 +344,9 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
 def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
     """Every array of a state: those that change together lie in one object."""
     teacher, memory = state.knowledge.teacher, state.knowledge.memory
+    scaling = scaling_arrays(state.knowledge.scaling)
     found = {
-        "teacher": as_tensors({"centres": teacher.centres})
+        "teacher": as_tensors({"centres": teacher.centres} | scaling)
         | network_tensors("teacher", teacher.network),
         "memory": as_tensors(
             {
@@ -419,7 +427,7 @@ def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: 
     asked = values["asked"]
     state = StreamState(
         learner=change(Incremental(), values["settings"]),
-        knowledge=Knowledge(teacher, memory),
+        knowledge=Knowledge(teacher, memory, scaling=read_scaling(tensors, teacher.network)),
         classes=from_plain(tuple[KnownClass, ...], values["classes"], "a class"),
         seed=int(values["seed"]),
         waiting=Waiting(array("waiting"), texts(values, "waiting")),

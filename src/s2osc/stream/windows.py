@@ -259,8 +259,8 @@ def is_ignored(state: StreamState, window: np.ndarray) -> np.ndarray:
     """(n,) whether an item is like those a person is not interested in, as f sees both."""
     if len(state.ignored) <= 2:
         return np.zeros(len(window), bool)
-    teacher = state.knowledge.teacher
-    others, items = teacher.outputs(state.ignored).embeddings, teacher.outputs(window).embeddings
+    knowledge = state.knowledge
+    others, items = (knowledge.outputs(of).embeddings for of in (state.ignored, window))
     search = NearestNeighbors(n_neighbors=2).fit(others)
     among_others = search.kneighbors(others)[0][:, 1]
     distance = search.kneighbors(items, n_neighbors=1)[0][:, 0]

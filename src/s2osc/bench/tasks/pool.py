@@ -90,7 +90,8 @@ def groups_of(
 def judge_steps(split: Split, solution: Solution) -> dict[str, float]:
     """Figures of the steps on the way to the answer: f's accuracy, D_out's purity, the audit."""
     is_known = split.truth != UNKNOWN
-    teacher_outputs = solution.model.teacher.outputs(split.pool)
+    model = solution.model
+    teacher_outputs = model.teacher.outputs(model.scaling.transform(split.pool))
     figures: dict[str, float] = {"k": solution.k}
     if is_known.any():
         right = teacher_outputs.logits.argmax(1)[is_known] == split.truth[is_known]
