@@ -30,8 +30,8 @@ pytestmark = pytest.mark.usefixtures("few_draws")
 SMALL = {
     "teacher.network.hidden": (32, 16),
     "student.network.hidden": (32, 16),
-    "teacher.training.min_steps": 60,
-    "student.training.min_steps": 60,
+    "teacher.training.min_steps": 40,
+    "student.training.min_steps": 40,
 }
 SMALL_IMAGES = SMALL | {
     "teacher.network.widths": (8, 16, 16),
