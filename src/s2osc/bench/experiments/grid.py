@@ -66,6 +66,7 @@ def design() -> tuple[AuditPool, ...]:
     return tuple(pools[number] for number in cover_pairs(list(map(asdict, pools)), TIMES))
 
 
+@cache
 def pools_of(data: str) -> tuple[AuditPool, ...]:
     """The pools of one data set, by the number of their partition."""
     if data not in DATA:
