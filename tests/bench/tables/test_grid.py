@@ -22,6 +22,8 @@ from s2osc.bench.tables.grid import (
     source_table,
 )
 from s2osc.bench.tasks.audit import AuditPool, Stated
+from s2osc.codec import to_plain
+from s2osc.errors import DataError
 from s2osc.pipeline.audit.statistics import Estimate
 
 TRUTH = {
@@ -58,6 +60,14 @@ NOTHING = Outcome(
 
 def stating(outcome, **changes):
     return replace(outcome, stated=replace(outcome.stated, **changes))
+
+
+def test_a_damaged_record_is_refused_in_one_line():
+    record = {"dataset": "digits", "partition": 3, "metrics": TRUTH}
+    sound = record | {"protocol": to_plain(SOME.pool), "stated": to_plain(STATED)}
+    assert Outcome.of(sound) == SOME
+    with pytest.raises(DataError, match=r"digits, partition 3: what it states, p_value.*run again"):
+        Outcome.of(sound | {"stated": to_plain(STATED) | {"p_value": "small"}})
 
 
 def test_an_interval_covers_what_it_holds_its_ends_included():

@@ -20,6 +20,7 @@ from s2osc.bench.tasks.audit import (
     title_vectors,
     unknown_rows,
 )
+from s2osc.codec import from_plain, to_plain
 from s2osc.data.datasets import Dataset, load_dataset
 from s2osc.data.sources import add_noise, change_units
 from s2osc.errors import DataError, SettingsError
@@ -126,7 +127,7 @@ def test_what_an_audit_states_survives_json():
     assert stated.known_accuracy == Estimate(0.9, 0.85, 0.95)
     assert (stated.unknown_recall, stated.finds_unknown) == (None, True)
     assert stated.cautions == ("few_seeds", "class_shift")
-    assert Stated.from_json(json.loads(json.dumps(stated.to_json()))) == stated
+    assert from_plain(Stated, json.loads(json.dumps(to_plain(stated))), "it") == stated
     nothing = make_audit(nothing_unknown=True, test=UnknownTest(0.4, 0.01))
     assert (Stated.of(nothing).finds_unknown, Stated.of(nothing).p_value) == (False, 0.4)
 
@@ -157,7 +158,7 @@ def test_a_record_holds_the_factors_the_truth_and_what_is_stated(results):
     assert metrics["unknown_share"] == 0.4
     assert {"false_alarms", "known_accuracy", "unknown_recall", "f1", "f_out"} <= metrics.keys()
     assert {"teacher_known_accuracy", "teacher_f1"} <= metrics.keys()
-    assert Stated.from_json(some["stated"]).unknown_share.high <= 1
+    assert from_plain(Stated, some["stated"], "it").unknown_share.high <= 1
     assert some["seconds_total"] >= 0
     assert "unknown_recall" not in nothing["metrics"]
     assert "teacher_known_accuracy" not in everything["metrics"]

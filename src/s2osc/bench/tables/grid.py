@@ -15,6 +15,8 @@ from s2osc.bench.tables.rendering import Block, Table
 from s2osc.bench.tables.runs import Runs
 from s2osc.bench.tables.words import GRID_SENTENCES, threads, what_failed
 from s2osc.bench.tasks.audit import SAME, AuditPool, Stated
+from s2osc.codec import from_plain
+from s2osc.errors import DataError
 from s2osc.text import plural
 
 CONFIDENCE = 0.95
@@ -50,9 +52,15 @@ class Outcome:
 
     @classmethod
     def of(cls, record: Record) -> "Outcome":
-        return cls(
-            AuditPool(**record["protocol"]), record["metrics"], Stated.from_json(record["stated"])
-        )
+        try:
+            return cls(
+                from_plain(AuditPool, record["protocol"], "its protocol"),
+                record["metrics"],
+                from_plain(Stated, record["stated"], "what it states"),
+            )
+        except ValueError as error:
+            where = f"{record['dataset']}, partition {partition_of(record)}"
+            raise DataError(f"the record of {where}: {error}; remove it and run again") from error
 
     @property
     def has_unknown(self) -> bool:

@@ -4,9 +4,9 @@ A pool has an unknown share, so many labelled items, balanced or unequal classes
 columns in some units. Its record holds what is true, what the audit states, and what f alone does.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
@@ -16,6 +16,7 @@ from s2osc.arrays import unit_rows
 from s2osc.bench.methods import adapt, run_facts
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import THROUGH, Trial
+from s2osc.codec import to_plain
 from s2osc.data.datasets import Dataset
 from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.errors import DataError
@@ -40,8 +41,6 @@ N_TITLE_COLUMNS = 32
 """Of the vectors of titles: among 20 to 300 labelled titles of a class more columns hurt f."""
 FEATURES_OF = 1_200
 """Items of a class, the first ones, whose features are computed: all pools share them."""
-RATES = ("unknown_share", "false_alarms", "known_accuracy", "unknown_recall")
-"""What the audit states with an interval, by the names the truth has."""
 
 
 # --- the pool --------------------------------------------------------------------------------
@@ -54,9 +53,9 @@ class AuditPool:
     data: str = "digits"
     unknown_share: float = 0.0
     n_labelled: int = 60  # of each known class, on average
-    class_sizes: Literal["balanced", "20:1"] = "balanced"  # of labelled items and pool alike
+    class_sizes: str = "balanced"  # or "20:1"; of labelled items and pool alike
     source: str = SAME  # of the pool
-    columns: Literal["as they are", "wild units"] = "as they are"  # of labelled items and pool
+    columns: str = "as they are"  # or "wild units"; of labelled items and pool alike
 
 
 class DrawnPool(NamedTuple):
@@ -208,16 +207,6 @@ class Stated:
             cautions=tuple(caution.code for caution in cautions(audit)),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        rates = {name: getattr(self, name) for name in RATES}
-        ends = {name: rate and rate._asdict() for name, rate in rates.items()}
-        return asdict(self) | ends | {"cautions": list(self.cautions)}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> "Stated":
-        rates = {name: record[name] and Estimate(**record[name]) for name in RATES}
-        return cls(**{**record, **rates, "cautions": tuple(record["cautions"])})
-
 
 # --- the run ---------------------------------------------------------------------------------
 
@@ -266,7 +255,7 @@ class AuditTask:
         return {
             "metrics": evaluate(split.truth, predictions)
             | (judge_pool(split, fitted) if is_ours else {}),
-            "stated": Stated.of(trust.audit).to_json() if trust else None,
+            "stated": to_plain(Stated.of(trust.audit)) if trust else None,
             "seconds": seconds,
             "seconds_total": round(sum(seconds.values()), 1),
         }
