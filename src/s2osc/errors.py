@@ -13,6 +13,10 @@
 A message names the thing, the value found, the value wanted, and how to get there.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class S2OSCError(Exception):
     """Anything a user can mend."""
@@ -40,3 +44,13 @@ class ReportError(Exception):
 
 class S2OSCWarning(UserWarning):
     """The run goes on, with something changed that the user should know."""
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Gather warnings to the user, who reads them with the results."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", S2OSCWarning)
+        yield texts
+    texts += [str(w.message) for w in caught if issubclass(w.category, S2OSCWarning)]

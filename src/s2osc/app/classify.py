@@ -19,7 +19,7 @@ from s2osc.app.extract import (
     named_backbone,
 )
 from s2osc.app.report import describe_result
-from s2osc.app.result import Result, collect_warnings, known_confidence, skipped_note
+from s2osc.app.result import Result, known_confidence, skipped_note
 from s2osc.app.results_folder import ResultsFolder, results_folder
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
@@ -34,7 +34,7 @@ from s2osc.data.inputs import (
     open_known_and_pool,
 )
 from s2osc.data.splits import Protocol, split_dataset
-from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.method import S2OSCMethod, Solution

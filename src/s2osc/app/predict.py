@@ -8,14 +8,13 @@ from pathlib import Path
 from s2osc.app.extract import restore
 from s2osc.app.result import (
     TABLE_WRITERS,
-    collect_warnings,
     known_confidence,
     skipped_note,
     table_bytes,
 )
 from s2osc.app.results_folder import read_current
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
-from s2osc.errors import OutputError, SettingsError
+from s2osc.errors import OutputError, SettingsError, collect_warnings
 from s2osc.files import check_folder, lock, made_folders, write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.storage import load_model

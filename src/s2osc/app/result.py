@@ -12,9 +12,7 @@ Nothing here needs torch, but saving a model: deciding anew is a matter of a sec
 
 import io
 import json
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -38,7 +36,7 @@ from s2osc.app.results_folder import (
 )
 from s2osc.codec import from_plain
 from s2osc.data.inputs import Skipped
-from s2osc.errors import DataError, S2OSCWarning
+from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
 from s2osc.metrics import evaluate_by_name
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
@@ -210,16 +208,6 @@ class Result:
             return result
         with guarded(folder, COPY_AGAIN):
             return result.decided(change(result.decision, changes or {}))
-
-
-@contextmanager
-def collect_warnings() -> Iterator[list[str]]:
-    """Gather warnings to the user, who reads them with the results."""
-    texts: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", S2OSCWarning)
-        yield texts
-    texts += [str(w.message) for w in caught if issubclass(w.category, S2OSCWarning)]
 
 
 def skipped_note(skipped: Sequence[Skipped], where: str) -> list[str]:

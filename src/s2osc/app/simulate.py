@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2osc.app.classify import Request, choose_method, read_known
-from s2osc.app.result import collect_warnings, write_summary
+from s2osc.app.result import write_summary
 from s2osc.app.results_folder import RESULTS, results_folder
 from s2osc.app.stream import check_learner, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
@@ -25,7 +25,7 @@ from s2osc.codec import to_plain
 from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import encode_labels
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
-from s2osc.errors import SettingsError
+from s2osc.errors import SettingsError, collect_warnings
 from s2osc.metrics import evaluate_by_name
 from s2osc.progress import Stopwatch, track
 from s2osc.seeding import rng

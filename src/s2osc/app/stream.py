@@ -21,11 +21,11 @@ from s2osc.app.classify import (
 )
 from s2osc.app.extract import restore
 from s2osc.app.report import describe_result
-from s2osc.app.result import Result, collect_warnings, skipped_note
+from s2osc.app.result import Result, skipped_note
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
-from s2osc.errors import DataError, OutputError
+from s2osc.errors import DataError, OutputError, collect_warnings
 from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.method import S2OSCMethod
