@@ -250,7 +250,7 @@ def grid_table(
     cells = tuple(
         (*names, *(column(mine) for column in columns.values())) for names, mine in rows.items()
     )
-    return Table(("factor", "level", *columns), cells, caption, n_labels=2)
+    return Table(("factor", "value", *columns), cells, caption, n_labels=2)
 
 
 def source_table(outcomes: Sequence[Outcome]) -> Table:
