@@ -8,11 +8,11 @@ import pytest
 
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.pipeline import method as method_module
-from s2osc.pipeline.audit.calibration import SeedSettings, plant_seeds
+from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import DecisionSettings, decide
 from s2osc.pipeline.filter import score as fusion
 from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, partition_pool, units
-from s2osc.pipeline.filter.score import FEWEST_SEEDS
+from s2osc.pipeline.filter.score import FEWEST_SPIES
 from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
@@ -182,15 +182,15 @@ def test_a_class_of_two_items_is_enough_to_be_learnt_from(method):
 
 
 @SEEDED_MODES
-@pytest.mark.parametrize("n", [2, 3, 6])
-def test_two_classes_of_a_few_labelled_items_are_enough(method, n):
+@pytest.mark.parametrize(("n", "n_judges"), [(2, 0), (3, 2), (6, 2)])
+def test_two_classes_of_a_few_labelled_items_are_enough(method, n, n_judges):
     rows = np.concatenate([np.flatnonzero(BLOBS.known.labels == c)[:n] for c in (0, 1)])
     known = Labelled(BLOBS.known.inputs[rows], BLOBS.known.labels[rows])
     pool = BLOBS.pool[BLOBS.truth != 2]
     solution = method.fit(known, pool, seed=0)
     assert set(solution.answer.labels) <= {UNKNOWN, 0, 1}
     n_seeds = 0 if solution.trust is None else len(solution.trust.evidence.seed_score)
-    assert n_seeds == 2 * (n // 3)
+    assert n_seeds == n_judges  # of a third of each class, every other one is a spy
 
 
 def test_settings_of_a_fit_stay_with_its_method():
@@ -211,7 +211,9 @@ def test_an_unknown_class_in_the_pool_is_found(seeded):
     share = audit.unknown_share
     assert share.low <= 0.4 <= share.high  # 80 of 200
     assert audit.groups.number == seeded.model.grouping.n_groups == 1
-    assert audit.n_seeds == 39
+    # 21 calibration items, or every labelled item where f has no part in the score.
+    assert audit.n_seeds == len(seeded.trust.evidence.seed_score)
+    assert audit.n_seeds in (21, len(BLOBS.known))
     assert audit.purity.k == seeded.k
 
 
@@ -232,7 +234,10 @@ def test_seeds_are_in_no_part_of_the_answer(seeded):
     np.testing.assert_array_equal(np.flatnonzero(answer.filtered), seeded.partition.unknown)
     both = np.concatenate(seeded.partition)
     np.testing.assert_array_equal(np.sort(both), np.arange(n))
-    assert len(seeded.trust.odds) == n + 39
+    if seeded.trust.odds is None:  # a score of the inputs decided, not one of g
+        assert len(seeded.trust.evidence.seed_score) == len(BLOBS.known)
+    else:
+        assert len(seeded.trust.odds) == n + 21
 
 
 def test_without_an_unknown_class_nothing_is_unknown_and_f_answers(all_known):
@@ -275,26 +280,13 @@ def test_f_and_g_never_learn_from_a_seed(method, monkeypatch):
     solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
     (training,), (lesson,) = learnt, lessons
     seeds = lesson.pool[len(BLOBS.pool) :]
-    assert len(seeds) == len(solution.trust.evidence.seed_label) == 39
+    assert len(seeds) == 39  # spies and calibration items
     scaled = solution.model.scaling.transform(BLOBS.known.inputs)
     everyone = {item.tobytes() for item in scaled}
     as_known = {item.tobytes() for item in training.inputs}
     assert {item.tobytes() for item in seeds} == everyone - as_known
     labelled_known = lesson.inputs[: lesson.n_known]
     assert {item.tobytes() for item in labelled_known} <= as_known
-
-
-def test_planted_seeds_follow_the_pool_and_keep_their_labels():
-    training, pooled = plant_seeds(BLOBS.known, BLOBS.pool, SeedSettings(0.2), seed=0)
-    np.testing.assert_array_equal(pooled.inputs[: pooled.n], BLOBS.pool)
-    seeds = pooled.inputs[pooled.is_seed]
-    assert len(training) + len(seeds) == len(BLOBS.known)
-    label_of = {
-        item.tobytes(): label
-        for item, label in zip(BLOBS.known.inputs, BLOBS.known.labels, strict=True)
-    }
-    assert [label_of[item.tobytes()] for item in seeds] == pooled.seed_labels.tolist()
-    assert [label_of[item.tobytes()] for item in training.inputs] == training.labels.tolist()
 
 
 @SEEDED_MODES
@@ -374,8 +366,9 @@ def test_enough_seeds_learn_how_to_weigh_the_signs(monkeypatch):
     monkeypatch.setattr(fusion, "N_FOLDS", 3)
     split = open_set(*make_blobs(220, distance=5.0))
     method = replace(SEEDED, seeds=SeedSettings(0.5))
+    _, pooled = hide_in_pool(split.known, split.pool, method.seeds, seed=0)
+    assert len(pooled.spy_labels) >= FEWEST_SPIES
     solution = method.fit(split.known, split.pool, seed=0)
-    assert len(solution.trust.evidence.seed_score) >= FEWEST_SEEDS
     assert accuracy(split, solution.answer) > 0.9
     audit = solution.trust.audit
     is_known = split.truth != UNKNOWN

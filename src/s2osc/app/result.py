@@ -141,7 +141,7 @@ class Result:
         return replace(
             self,
             answer=answer,
-            audit=replace(audit, purity=self.audit.purity, groups=self.audit.groups),
+            audit=audit.of_same_fit(self.audit),
             settings=self.settings | {DECISION + n: v for n, v in flatten(settings).items()},
         )
 
@@ -195,7 +195,7 @@ class Result:
             )
         measured: dict[str, Any] = {"evidence": None, "groups": None, "odds": None}
         if audit:
-            measured = read_measured(folder, classes, audit.test.p_value)
+            measured = read_measured(folder, classes, audit)
         if unfinished.is_file():
             measured |= read_unfinished(unfinished, len(classes))
         if len(measured["names"]) != summary["items"]["pool"]:
@@ -370,11 +370,11 @@ def read_facts(summary: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_measured(folder: Path, classes: tuple[str, ...], p_value: float) -> dict[str, Any]:
+def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[str, Any]:
     """What ``write_measured`` wrote, as fields of a result; all of the pool are known as yet."""
     pool, seeds = read_columns(folder / SCORES), read_columns(folder / SEEDS)
     with guarded(folder / SEEDS, COPY_AGAIN):
-        of_seeds = {
+        of_seeds: dict[str, Any] = {
             "seed_score": _numbers(seeds["score"]),
             "seed_label": _labels(seeds["label"], classes),
             "seed_nearest": _labels(seeds["nearest"], classes),
@@ -386,7 +386,8 @@ def read_measured(folder: Path, classes: tuple[str, ...], p_value: float) -> dic
             score=_numbers(pool["score"]),
             nearest=_labels(pool["nearest"], classes),
             nearest_confidence=_numbers(pool["nearest_confidence"]),
-            p_value=p_value,
+            p_value=audit.test.p_value,
+            sources_differ=audit.sources_differ,
             **of_seeds,
         )
         n = len(evidence.score)

@@ -12,31 +12,37 @@ from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
 from s2osc.pipeline.audit import statistics
-from s2osc.pipeline.audit.calibration import Pool, SeedSettings, plant_seeds
+from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
     best_evidence,
     decide,
+    estimated_f_out_at,
     share_of_unknown,
     threshold_for_new,
 )
-from s2osc.pipeline.audit.record import Audit, GroupsAudit, PurityAudit, PurityPoint
+from s2osc.pipeline.audit.record import (
+    Audit,
+    GroupsAudit,
+    PurityAudit,
+    PurityPoint,
+)
 from s2osc.pipeline.filter.distinctness import (
     PAPER_K,
     FilterSettings,
     Partition,
-    Ranking,
-    Units,
     affordable_k,
-    combine,
-    distinctness,
     partition_pool,
     pure_k,
-    rank_by_signs,
-    units,
 )
-from s2osc.pipeline.filter.score import ranks, unknown_probability
+from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score, ranks, unknown_probability
+from s2osc.pipeline.filter.screening import (
+    Filtered,
+    audit_sources,
+    filter_pool,
+    with_sure_items,
+)
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
 from s2osc.pipeline.grouping.rotation import Pictures
 from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
@@ -58,7 +64,7 @@ from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
 PURITY_POINTS = 40
 """Points of the curve of purity against K that is shown."""
 N_COMPARED = 2_000
-"""Known items that calibrate the grouping, without seeds."""
+"""Known items that calibrate the grouping, where none were held back."""
 
 
 class Trust(NamedTuple):
@@ -98,17 +104,6 @@ class Solution:
         return self.model.features(inputs)
 
 
-@dataclass(frozen=True, eq=False)
-class Filtered:
-    """How distinct pool and seeds are, and the evidence of the seeds."""
-
-    outputs: TeacherOutputs
-    unit: Units
-    w: np.ndarray  # (n + m,) Eq. 2
-    ranking: Ranking
-    evidence: Evidence | None  # from the ranking; None: no seeds
-
-
 class Selection(NamedTuple):
     """D_out and U among pool and seeds, and what the seeds estimate about them."""
 
@@ -129,7 +124,8 @@ class Verdict:
     embeddings: np.ndarray  # (n, d)
     evidence: Evidence | None = None  # None: no seeds
     audit: Audit | None = None
-    odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: no student
+    odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: they are not what decided
+    threshold_for_new: float | None = None  # on the log-odds of g; None: g's largest output
 
 
 @dataclass(frozen=True)
@@ -195,7 +191,7 @@ class S2OSCMethod:
         clock = Stopwatch()
         scaling = fit_scaling(known.inputs, pool)
         known, pool = scaling.transform_items(known), scaling.transform(pool)
-        training, pooled = plant_seeds(known, pool, self.seeds, seed=seed)
+        training, pooled = hide_in_pool(known, pool, self.seeds, seed=seed)
         with clock("teacher"):
             teacher = train_teacher(
                 training, self.teacher, self.augmentation, seed=seed, device=device
@@ -219,7 +215,7 @@ class S2OSCMethod:
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
-            filtered = self._filter(teacher, training, pooled, seed=seed)
+            filtered = filter_pool(teacher, training, pooled, self.filtering, seed=seed)
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
             selection = select_nothing(filtered, pooled)
@@ -262,59 +258,38 @@ class S2OSCMethod:
             k=selection.k,
             n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=make_trust(model, verdict, selection, groups),
+            trust=make_trust(model, verdict, filtered, selection, groups),
         )
 
-    def _filter(self, teacher: Teacher, training: Labelled, pooled: Pool, *, seed: int) -> Filtered:
-        """Rank pool and seeds by how distinct they are, and collect the evidence of the seeds."""
-        teacher_outputs = teacher.outputs(pooled.inputs)
-        unit = units(teacher_outputs, self.filtering)
-        w = distinctness(teacher_outputs, unit, self.filtering)
-        if not pooled.has_seeds or self.filtering.by == "paper":
-            ranking = Ranking(w, w[:, None], np.ones(training.n_classes))
-        else:
-            ranking = rank_by_signs(
-                pooled.inputs, teacher_outputs, w, training, pooled.seed_labels, seed=seed
-            )
-        evidence = None
-        if pooled.has_seeds:
-            evidence = make_evidence(
-                ranking.score,
-                softmax(teacher_outputs.logits, axis=1),
-                pooled,
-                weights=ranking.class_weights[pooled.seed_labels],
-                p_value=unknown_p_value(ranking, pooled, teacher_outputs.logits.argmax(1)),
-            )
-        return Filtered(teacher_outputs, unit, w, ranking, evidence)
-
     def _is_all_known(self, filtered: Filtered) -> bool:
-        """Whether the test finds nothing unknown; False without seeds."""
-        if self.decision.rule != "seeds" or filtered.evidence is None:
+        """Whether the test finds nothing unknown; False where nothing was held back."""
+        if self.decision.rule != "seeds" or filtered.p_value is None:
             return False
-        return filtered.evidence.p_value > self.decision.level
+        return filtered.p_value > self.decision.level
 
     def _select(
         self, filtered: Filtered, pooled: Pool, training: Labelled, *, seed: int
     ) -> Selection:
-        """D_out of K items: as many as asked for, or the most that are pure by the seeds."""
-        score, evidence = filtered.ranking.score, filtered.evidence
-        sizes = np.bincount(training.labels)
-        if evidence is None:
+        """D_out of K items: as many as asked for, or the most that are pure by the spies."""
+        score, sizes = filtered.score, np.bincount(training.labels)
+        if filtered.p_value is None or not len(pooled.spy_labels):
             k = affordable_k(self.filtering, pooled.n, sizes)
             return Selection(k, partition_pool(score, k))
-        share = share_of_unknown(evidence)
-        purity = purity_of_ranking(evidence, share.estimate)
+        by_spies = filtered.evidence(
+            score, softmax(filtered.outputs.logits, axis=1), pooled, by="spies"
+        )
+        share = share_of_unknown(by_spies)
+        purity = purity_of_ranking(by_spies, share.estimate)
         if self.filtering.k is None:
             k = pure_k(purity, min(PAPER_K, max(1, pooled.n // 4)), self.filtering)
         else:
             k = affordable_k(self.filtering, pooled.n, sizes)
-        weights = np.append(np.ones(pooled.n), evidence.seed_weight)
         return Selection(
             k=k,
-            parts=partition_pool(score, k),
+            parts=partition_pool(np.where(pooled.is_spy, -np.inf, score), k),
             purity=audit_purity(purity, k),
             unknown_probability=unknown_probability(
-                score, pooled.is_seed, weights, share.low, seed=seed
+                score, pooled.is_spy, filtered.teaching_weights(pooled), share.low, seed=seed
             ),
         )
 
@@ -329,9 +304,12 @@ class S2OSCMethod:
         seed: int,
         device: str,
     ) -> Student:
+        known = training
+        if filtered.sources is not None and filtered.sources.differ:
+            known = with_sure_items(training, pooled, filtered.sources, filtered.outputs)
         lesson = prepare_lesson(
             teacher=teacher,
-            known=training,
+            known=known,
             pool=pooled.inputs,
             pool_teacher_logits=filtered.outputs.logits,
             parts=selection.parts,
@@ -354,21 +332,21 @@ class S2OSCMethod:
     def _weigh_vote(
         self, student: Student, student_outputs: Outputs, filtered: Filtered, pooled: Pool
     ) -> Student:
-        """g with the vote weight that the seeds choose, where f and g vote on the known class."""
-        if not student.vote or not pooled.has_seeds:
+        """g with the vote weight that the spies choose, where f and g vote on the known class."""
+        if not student.vote or not len(pooled.spy_labels):
             return student
         return weigh_vote(
             student,
-            logits=pooled.of_seeds(student_outputs.logits),
-            teacher_logits=pooled.of_seeds(filtered.outputs.logits),
-            labels=pooled.seed_labels,
+            logits=pooled.of_spies(student_outputs.logits),
+            teacher_logits=pooled.of_spies(filtered.outputs.logits),
+            labels=pooled.spy_labels,
         )
 
     def _decide_by_teacher(self, filtered: Filtered, pooled: Pool, *, seed: int) -> Verdict:
         """f's answer for a pool in which nothing is unknown."""
-        assert filtered.evidence is not None, "only seeds can show that nothing is unknown"
+        known = softmax(filtered.outputs.logits, axis=1)
         return verdict_by_seeds(
-            filtered.evidence,
+            filtered.evidence(filtered.score, known, pooled, by="calibration"),
             self.decision,
             embeddings=pooled.of_pool(filtered.outputs.embeddings),
             seed=seed,
@@ -388,7 +366,7 @@ class S2OSCMethod:
         p = student.probabilities(logits, filtered.outputs.logits)
         embeddings = pooled.of_pool(student_outputs.embeddings)
         odds = student.log_odds(logits)
-        if filtered.evidence is None:
+        if filtered.p_value is None:
             unknown, nearest = student.predicts_unknown(logits), p[:, :-1].argmax(1)
             return Verdict(
                 labels=np.where(unknown, UNKNOWN, nearest),
@@ -397,28 +375,50 @@ class S2OSCMethod:
                 nearest=nearest,
                 embeddings=embeddings,
             )
-        by_filter, ranking = filtered.evidence, filtered.ranking
         if self.decision.rule == "argmax":
-            scores = [logits[:, -1] - logits[:, :-1].max(1)]
+            score = logits[:, -1] - logits[:, :-1].max(1)
         else:
-            signs = np.column_stack([ranking.signs, odds])
-            scores = [
-                odds,
-                combine(signs, by_filter.seed_weight, seed=seed),
-                ranks(odds) + ranks(ranking.score),
-            ]
-        candidates = [
-            make_evidence(
-                score, p[:, :-1], pooled, weights=by_filter.seed_weight, p_value=by_filter.p_value
-            )
+            score = self._best_score(odds, p[:, :-1], filtered, pooled, seed=seed)
+        by_calibration = filtered.evidence(score, p[:, :-1], pooled, by="calibration")
+        odds = pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled))
+        evidence = by_calibration
+        if self.decision.rule == "seeds" and filtered.by_inputs is not None:
+            evidence = best_evidence([by_calibration, filtered.by_inputs], self.decision)
+        verdict = verdict_by_seeds(
+            evidence,
+            self.decision,
+            embeddings=embeddings,
+            odds=odds if evidence is by_calibration else None,
+            seed=seed,
+        )
+        return replace(
+            verdict, threshold_for_new=threshold_for_new(by_calibration, odds, self.decision)
+        )
+
+    def _best_score(
+        self,
+        odds: np.ndarray,
+        known: np.ndarray,
+        filtered: Filtered,
+        pooled: Pool,
+        *,
+        seed: int,
+    ) -> np.ndarray:
+        """Of several scores from the log-odds of g and the filter, the best one by the spies."""
+        odds = filtered.brought_to_pool(odds, pooled)
+        scores = [odds, ranks(odds) + ranks(filtered.score)]
+        if not len(pooled.spy_labels):
+            return scores[1]
+        learns = len(pooled.spy_labels) >= FEWEST_SPIES and not filtered.sources_differ
+        if learns and filtered.signs is not None:
+            columns = np.column_stack([filtered.signs.columns, odds])
+            weights = filtered.teaching_weights(pooled)
+            scores.append(learn_score(columns, pooled.is_spy, weights, seed=seed))
+        rated = [
+            estimated_f_out_at(filtered.evidence(score, known, pooled, by="spies"), self.decision)
             for score in scores
         ]
-        evidence = candidates[0]
-        if len(candidates) > 1:
-            evidence = best_evidence(candidates, self.decision)
-        return verdict_by_seeds(
-            evidence, self.decision, embeddings=embeddings, odds=odds, seed=seed
-        )
+        return scores[int(np.argmax(rated))]
 
     def _build_model(
         self,
@@ -435,9 +435,6 @@ class S2OSCMethod:
         space, grouping = self._group(
             teacher, training, pooled, filtered.outputs, verdict.labels == UNKNOWN, seed=seed
         )
-        threshold = None
-        if verdict.evidence is not None and verdict.odds is not None:
-            threshold = threshold_for_new(verdict.evidence, verdict.odds, self.decision)
         return OpenSetModel(
             teacher=teacher,
             student=student,
@@ -445,7 +442,7 @@ class S2OSCMethod:
             grouping=grouping,
             filtering=self.filtering,
             unit=filtered.unit,
-            threshold=threshold,
+            threshold=verdict.threshold_for_new,
         )
 
     def _group(
@@ -458,12 +455,12 @@ class S2OSCMethod:
         *,
         seed: int,
     ) -> tuple[GroupingSpace, Grouping]:
-        """Group the unknown items, calibrated by known ones: the seeds, or training items of f."""
-        if pooled.has_seeds:
-            labels = pooled.seed_labels
+        """Group the unknown items, compared with held-back items or with training items of f."""
+        if pooled.is_calibrated:
+            labels = pooled.held_back_labels
             known = (
-                one_vector(pooled.of_seeds(pooled.inputs)),
-                pooled.of_seeds(teacher_outputs.embeddings),
+                one_vector(pooled.of_held_back(pooled.inputs)),
+                pooled.of_held_back(teacher_outputs.embeddings),
             )
         else:
             rows = rng(seed, "compared").permutation(len(training))[:N_COMPARED]
@@ -488,34 +485,6 @@ class S2OSCMethod:
         return space, grouping
 
 
-def unknown_p_value(ranking: Ranking, pooled: Pool, nearest: np.ndarray) -> float:
-    """The p-value of "nothing is unknown"; ``nearest`` is the known class f gives each item."""
-    scores = {"pool": pooled.of_pool(ranking.score), "seeds": pooled.of_seeds(ranking.score)}
-    if np.ptp(ranking.class_weights) == 0:
-        return statistics.anything_unknown(**scores)
-    return statistics.anything_unknown_by_class(
-        **scores, pool_named=pooled.of_pool(nearest), seed_named=pooled.of_seeds(nearest)
-    )
-
-
-def make_evidence(
-    score: np.ndarray, known: np.ndarray, pooled: Pool, *, weights: np.ndarray, p_value: float
-) -> Evidence:
-    """Scores and probabilities of the known classes, (n + m, C), as evidence."""
-    nearest = known.argmax(1)
-    confidence = known.max(1) / np.maximum(known.sum(1), 1e-12)
-    return Evidence(
-        score=pooled.of_pool(score),
-        nearest=pooled.of_pool(nearest),
-        nearest_confidence=pooled.of_pool(confidence),
-        seed_score=pooled.of_seeds(score),
-        seed_label=pooled.seed_labels,
-        seed_nearest=pooled.of_seeds(nearest),
-        seed_weight=weights,
-        p_value=p_value,
-    )
-
-
 def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:
     """The estimated purity of the most distinct items, where a share of the pool is unknown."""
     return statistics.purity_of_top(
@@ -525,8 +494,12 @@ def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:
 
 def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
     """No D_out, for a pool in which nothing is unknown."""
-    assert filtered.evidence is not None, "only seeds can show that nothing is unknown"
-    purity = purity_of_ranking(filtered.evidence, 0.0)
+    purity = statistics.purity_of_top(
+        pool=pooled.of_pool(filtered.score),
+        seeds=pooled.of_calibration(filtered.score),
+        weights=np.ones(len(pooled.calibration_labels)),
+        share=0.0,
+    )
     parts = Partition(unknown=np.empty(0, int), undecided=np.arange(pooled.n))
     return Selection(0, parts, purity=audit_purity(purity, 0))
 
@@ -554,13 +527,30 @@ def verdict_by_seeds(
 
 
 def make_trust(
-    model: OpenSetModel | KnownOnlyModel, verdict: Verdict, selection: Selection, groups: np.ndarray
+    model: OpenSetModel | KnownOnlyModel,
+    verdict: Verdict,
+    filtered: Filtered,
+    selection: Selection,
+    groups: np.ndarray,
 ) -> Trust | None:
-    """The audit, completed by the purity of D_out and the groups; None without seeds."""
-    if verdict.evidence is None or verdict.audit is None:
+    """The audit, completed by what does not depend on the decision; None without seeds."""
+    audit = verdict.audit
+    if verdict.evidence is None or audit is None:
         return None
-    found = audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None
-    audit = replace(verdict.audit, purity=selection.purity, groups=found)
+    if filtered.mix is not None:
+        weights = filtered.mix.weights
+        classes = tuple(replace(c, weight=float(weights[int(c.name)])) for c in audit.classes)
+        audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
+    if filtered.by_inputs is not None:
+        n_judges = len(filtered.by_inputs.seed_score)
+        share = statistics.findable_share(len(groups), n_judges, audit.test.level)
+        audit = replace(audit, findable_share=share)
+    audit = replace(
+        audit,
+        sources=audit_sources(filtered),
+        purity=selection.purity,
+        groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
+    )
     return Trust(evidence=verdict.evidence, audit=audit, groups=groups, odds=verdict.odds)
 
 

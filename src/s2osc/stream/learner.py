@@ -19,7 +19,7 @@ from s2osc.baselines import cpe, senc_mas
 from s2osc.baselines.cpe import CPE, PrototypeRecogniser
 from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.nets.training import outputs
-from s2osc.pipeline.audit.calibration import hold_back, join_seeds
+from s2osc.pipeline.audit.calibration import hold_back, join_held_back
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
@@ -152,11 +152,14 @@ class Incremental:
         """The answer for a window: a g of its own is trained, f stays as it is."""
         scaling = state.scaling.completed(window)
         exemplars = even_out(state.memory.exemplars, FEWEST_EXEMPLARS)
-        seeds = even_out(state.memory.seeds, FEWEST_SEEDS)
+        held_back = scaling.transform_items(even_out(state.memory.seeds, FEWEST_SEEDS))
         solution = self.method.solve(
             state.teacher,
             scaling.transform_items(exemplars),
-            join_seeds(scaling.transform(window), scaling.transform_items(seeds)),
+            # Exemplars are chosen to stand for their class, and lie nearer to its middle.
+            join_held_back(
+                scaling.transform(window), held_back, training_is_random=False, seed=seed
+            ),
             Stopwatch(),
             seed=seed,
             device=device,

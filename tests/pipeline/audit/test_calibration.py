@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.audit.calibration import SeedSettings, hold_back, n_seeds
+from s2osc.pipeline.audit.calibration import (
+    SeedSettings,
+    hide_in_pool,
+    hold_back,
+    n_held_back,
+    share_roles,
+)
+from s2osc.types import Labelled
 
 label_arrays = st.lists(st.integers(0, 3), min_size=0, max_size=80).map(
     lambda labels: np.array([0, 0, 1, 1, 2, 2, 3, 3, *labels])
@@ -22,18 +29,18 @@ def held(labels, share, seed=0):
     ("class_sizes", "expected"),
     [
         ((1_000, 1_000), (150, 150)),  # the share
-        ((9_000, 1_000), (300, 150)),  # at most 300
+        ((19_000, 1_000), (2_000, 150)),  # at most 2,000
         ((90, 90), (30, 30)),  # 60 in all, of each class up to a third
         ((45, 90, 900), (15, 20, 135)),
         ((5, 4, 3, 2), (1, 1, 1, 0)),
     ],
 )
 def test_the_number_of_seeds_is_the_share_or_what_is_enough(class_sizes, expected):
-    assert n_seeds(np.array(class_sizes), SeedSettings(0.15)).tolist() == list(expected)
+    assert n_held_back(np.array(class_sizes), SeedSettings(0.15)).tolist() == list(expected)
 
 
 def test_the_most_of_a_class_can_be_changed():
-    assert n_seeds(np.array([1_000, 50]), SeedSettings(0.2, per_class=40)).tolist() == [40, 16]
+    assert n_held_back(np.array([1_000, 50]), SeedSettings(0.2, per_class=40)).tolist() == [40, 16]
 
 
 @given(label_arrays)
@@ -48,7 +55,8 @@ def test_every_class_keeps_at_least_half_of_its_items(labels, share, seed):
     training = np.delete(labels, rows)
     assert (2 * np.bincount(training, minlength=4) >= np.bincount(labels)).all()
     np.testing.assert_array_equal(
-        np.bincount(labels[rows], minlength=4), n_seeds(np.bincount(labels), SeedSettings(share))
+        np.bincount(labels[rows], minlength=4),
+        n_held_back(np.bincount(labels), SeedSettings(share)),
     )
 
 
@@ -75,3 +83,34 @@ def test_seeds_are_drawn_at_random_and_the_same_for_the_same_seed():
 def test_seeds_that_cannot_be_planted_are_refused(wrong, words):
     with pytest.raises(SettingsError, match=words):
         SeedSettings(**wrong)
+
+
+@given(label_arrays, st.integers(0, 99))
+def test_half_of_each_class_judges_or_one_more(labels, seed):
+    is_spy = share_roles(labels, np.random.default_rng(seed))
+    n_spies, n_judges = np.bincount(labels[is_spy], minlength=4), np.bincount(labels[~is_spy])
+    assert (n_judges - n_spies >= 0).all()
+    assert (n_judges - n_spies <= 1).all()
+
+
+def test_held_back_items_follow_the_pool_with_those_that_judge_first():
+    inputs, labels = np.arange(80.0)[:, None], np.repeat([0, 1], 40)
+    training, pooled = hide_in_pool(
+        Labelled(inputs, labels), np.full((5, 1), -1.0), SeedSettings(share=0.25), seed=3
+    )
+    assert len(training) + len(pooled.held_back_labels) == 80
+    assert pooled.of_pool(pooled.inputs).tolist() == [[-1.0]] * 5
+    held = pooled.of_held_back(pooled.inputs)[:, 0].astype(int)
+    np.testing.assert_array_equal(labels[held], pooled.held_back_labels)
+    assert pooled.n_unlabelled == 5 + len(pooled.calibration_labels)
+    assert pooled.is_spy.sum() == len(pooled.spy_labels) == len(pooled.of_spies(pooled.inputs))
+    assert not set(held) & set(training.inputs[:, 0].astype(int))
+
+
+def test_weights_are_labelled_items_over_held_back_ones_where_a_class_is_capped():
+    labels = np.repeat([0, 1], [400, 100])
+    known = Labelled(np.zeros((500, 1)), labels)
+    _, pooled = hide_in_pool(known, np.zeros((5, 1)), SeedSettings(share=0.2, per_class=20), seed=0)
+    n_held = np.bincount(pooled.held_back_labels)
+    weights = np.array([400, 100]) / n_held
+    np.testing.assert_allclose(pooled.class_weights, weights / weights.min())

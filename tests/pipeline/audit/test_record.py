@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from s2osc.pipeline.audit.record import SCHEMA, Audit
+from s2osc.pipeline.audit.record import SCHEMA, Audit, SourcesAudit
 from s2osc.pipeline.audit.wording import tell
 from samples import make_audit
 
@@ -43,6 +43,7 @@ def test_a_record_has_the_keys_that_files_have():
         *("schema", "nothing_unknown", "threshold", "sure_known_below", "seeds", "rule", "aim"),
         *("wanted_false_alarm", "smallest_false_alarm", "test", "unknown_share", "unknown_recall"),
         *("curve", "prior_shift", "false_alarm", "known_accuracy", "purity", "groups"),
+        *("findable_share", "sources"),
     }
     assert record["schema"] == SCHEMA
     assert record["seeds"] == {"number": 1500, "per_class": {"cat": 500, "dog": 500}}
@@ -63,10 +64,45 @@ def test_classes_are_called_by_their_numbers_until_they_are_named():
     assert [each.name for each in audit.named(["a", "b", "c"]).classes] == ["a", "c"]
 
 
+def test_what_the_comparison_of_the_sources_found_comes_back_from_the_file():
+    sources = SourcesAudit(
+        p_value=0.002, level=0.01, n_pool=80, n_labelled=31, differ=True, signs=("w", "entropy")
+    )
+    audit = make_audit(sources=sources, findable_share=0.0025)
+    record = json.loads(json.dumps(audit.to_json(), allow_nan=False))
+    assert record["findable_share"] == 0.0025
+    assert record["sources"] == {
+        **{"p_value": 0.002, "level": 0.01, "n_pool": 80, "n_labelled": 31, "differ": True},
+        "signs": ["w", "entropy"],
+    }
+    assert Audit.from_json(record) == audit
+    assert audit.sources_differ
+
+
+def test_sources_that_were_not_compared_or_are_the_same_do_not_differ():
+    same = SourcesAudit(0.4, 0.01, n_pool=80, n_labelled=31, differ=False, signs=())
+    assert not make_audit(sources=same).sources_differ
+    assert not make_audit(sources=None).sources_differ
+
+
+def test_a_decision_taken_again_keeps_what_does_not_depend_on_it():
+    fit = make_audit(
+        is_shifted=True,
+        findable_share=0.02,
+        sources=SourcesAudit(0.4, 0.01, n_pool=80, n_labelled=31, differ=False, signs=()),
+    )
+    cat, dog = fit.classes
+    fit = replace(fit, classes=(replace(cat, weight=0.5), replace(dog, weight=2.0)))
+    again = make_audit(threshold=0.4, purity=None, groups=None, n_seeds=3).of_same_fit(fit)
+    assert again == replace(fit, threshold=0.4, n_seeds=3)
+
+
 RECORD = make_audit().to_json()
 
 
-@pytest.mark.parametrize("key", sorted(set(RECORD) - {"schema", "rule"}))
+@pytest.mark.parametrize(
+    "key", sorted(set(RECORD) - {"schema", "rule", "findable_share", "sources"})
+)
 def test_a_record_that_lacks_a_key_is_refused(key):
     with pytest.raises(ValueError, match=f"its audit lacks '{key}'"):
         Audit.from_json({name: value for name, value in RECORD.items() if name != key})

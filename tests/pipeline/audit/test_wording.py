@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from s2osc.pipeline.audit.record import ClassAudit, UnknownTest
+from s2osc.pipeline.audit.record import ClassAudit, SourcesAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions, sentence, tell, verdict
 from samples import make_audit
@@ -48,23 +48,80 @@ def test_the_unknown_share_is_bounded_from_the_safe_side(figures, words):
     assert sentence(make_audit(unknown_share=Estimate(*figures))).endswith(words)
 
 
+NOTHING = make_audit(
+    nothing_unknown=True,
+    unknown_share=Estimate(0.0, 0.0, 0.021),
+    known_accuracy=Estimate(0.98, 0.97, 0.99),
+)
+
+
 def test_where_nothing_is_unknown_the_sentence_says_so_and_how_often_a_class_is_wrong():
-    audit = make_audit(
-        nothing_unknown=True,
-        unknown_share=Estimate(0.0, 0.0, 0.021),
-        known_accuracy=Estimate(0.98, 0.97, 0.99),
+    assert sentence(NOTHING) == (
+        "As far as 1,500 labelled test items can tell, nothing in this pool is unknown; "
+        "about 2 in 100 answers name the wrong class (1 to 3)."
     )
-    assert sentence(audit) == (
-        "As far as 1,500 labelled test items can tell, nothing in this pool is unknown (at most "
-        "2.1% could be); about 2 in 100 answers name the wrong class (1 to 3)."
-    )
-    unbounded = replace(audit, unknown_share=Estimate(0.0, 0.0, 0.0))
-    assert "nothing in this pool is unknown; about 2 in 100" in sentence(unbounded)
-    perfect = replace(audit, known_accuracy=Estimate(1.0, 0.9976, 1.0), n_seeds=1)
+    perfect = replace(NOTHING, known_accuracy=Estimate(1.0, 0.9976, 1.0), n_seeds=1)
     assert sentence(perfect) == (
-        "As far as 1 labelled test item can tell, nothing in this pool is unknown (at most "
-        "2.1% could be); at most 3 in 1,000 answers name the wrong class."
+        "As far as 1 labelled test item can tell, nothing in this pool is unknown; "
+        "at most 3 in 1,000 answers name the wrong class."
     )
+    unjudged = replace(NOTHING, known_accuracy=None)
+    assert sentence(unjudged).endswith("can tell, nothing in this pool is unknown.")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.0036, "0.4%"), (0.02, "2%"), (0.0312, "3.2%"), (0.1, "10%")]
+)
+def test_where_nothing_is_found_the_sentence_says_what_would_have_been(share, words):
+    assert sentence(replace(NOTHING, findable_share=share)).startswith(
+        "As far as 1,500 labelled test items can tell, nothing in this pool is unknown (a class "
+        f"that stands apart would be found from {words} of the pool on); about 2 in 100 answers"
+    )
+
+
+def test_where_only_a_large_class_would_be_found_nothing_is_concluded():
+    told = sentence(replace(NOTHING, findable_share=0.79, n_seeds=5))
+    assert told == (
+        "Cannot tell whether anything in this pool is unknown: with 5 labelled test items, only a "
+        "class of at least 79% of the pool would be found; label more items of the known classes, "
+        "or check a few of the pool."
+    )
+    assert "nothing in this pool" not in told
+
+
+def test_where_something_is_found_it_does_not_matter_how_little_could_have_been():
+    assert sentence(make_audit(findable_share=0.79)) == sentence(make_audit())
+
+
+OTHER = SourcesAudit(
+    p_value=0.002, level=0.01, n_pool=80, n_labelled=31, differ=True, signs=("w", "entropy of f")
+)
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [make_audit(), NOTHING, replace(NOTHING, findable_share=0.5)],
+    ids=["something", "nothing", "cannot tell"],
+)
+def test_another_source_is_told_first(audit):
+    audit = replace(audit, is_shifted=True)
+    told = sentence(replace(audit, sources=OTHER))
+    assert told == (
+        "This pool seems to come from another source than the labelled items, so all figures are "
+        f"rough. {sentence(audit)}"
+    )
+    first, *others = cautions(replace(audit, sources=OTHER))
+    assert first.code == "sources_differ"
+    assert "(p = 0.002; 80 surely known items compared)" in first.text
+    assert "label about 30 random items of the pool" in first.text
+    assert others == cautions(audit)
+
+
+def test_the_same_source_is_no_caution():
+    same = replace(OTHER, p_value=0.3, differ=False, signs=())
+    audit = make_audit(sources=same)
+    assert sentence(audit) == sentence(make_audit())
+    assert cautions(audit) == []
 
 
 @pytest.mark.parametrize(

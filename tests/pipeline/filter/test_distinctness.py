@@ -8,28 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import roc_auc_score
 
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.pipeline.audit.statistics import Purity
-from s2osc.pipeline.filter import distinctness as filtering
 from s2osc.pipeline.filter.distinctness import (
     FilterSettings,
     Units,
     affordable_k,
-    combine,
     distinctness,
     partition_pool,
     pure_k,
-    rank_by_signs,
     sample_balanced,
     sample_known,
     units,
 )
-from s2osc.pipeline.filter.score import FEWEST_SEEDS, sum_of_ranks
 from s2osc.pipeline.teacher import TeacherOutputs, distance_to_centres, entropy
-from s2osc.types import Labelled
-from samples import make_blobs, make_images
 
 STANDARDISED = FilterSettings(scale="standardised")
 
@@ -98,58 +91,6 @@ def test_a_constant_term_does_not_divide_by_zero():
     unit = units(teacher_outputs, STANDARDISED)
     assert unit.entropy == 1.0
     assert np.isfinite(distinctness(teacher_outputs, unit, STANDARDISED)).all()
-
-
-# The signs of the unknown
-
-
-def ranked(inputs, labels, *, seed=0):
-    """The ranking of a pool of classes 0 to 3, 3 unknown, with an f that sees nothing in them."""
-    fold = np.arange(len(labels)) % 4
-    pool, seeds = fold < 2, (fold == 2) & (labels < 3)
-    training = (fold == 3) & (labels < 3)
-    together = np.concatenate([inputs[pool], inputs[seeds]])
-    n = len(together)
-    noise = random(1).normal(size=(n, 6)).astype(np.float32)
-    teacher_outputs = TeacherOutputs(noise[:, :3], random(2).random(n), random(3).random(n), noise)
-    known = Labelled(inputs[training], labels[training])
-    found = rank_by_signs(
-        together, teacher_outputs, random(4).random(n), known, labels[seeds], seed=seed
-    )
-    return found, np.concatenate([labels[pool], labels[seeds]]) == 3
-
-
-@pytest.mark.parametrize("make", [make_blobs, make_images], ids=["vectors", "images"])
-def test_items_that_live_where_nobody_known_does_stand_out_whatever_f_sees(make):
-    ranking, is_unknown = ranked(*make(80))
-    assert roc_auc_score(is_unknown, ranking.score) > 0.8
-    near = sum_of_ranks(ranking.signs[:, -(1 if make is make_blobs else 3) :])
-    assert roc_auc_score(is_unknown, near) > 0.9  # without what f sees, which is nothing
-    np.testing.assert_array_equal(ranking.class_weights, [1, 1, 1])
-
-
-def test_the_signs_are_w_the_entropy_and_the_lack_of_known_neighbours_in_each_space():
-    for make, n_spaces in ((make_blobs, 2), (make_images, 4)):
-        ranking, _ = ranked(*make(40))
-        n = len(ranking.score)
-        assert ranking.signs.shape == (n, 2 + 2 * n_spaces)
-        np.testing.assert_array_equal(ranking.signs[:, 0], random(4).random(n))
-        np.testing.assert_array_equal(ranking.signs[:, 1], random(2).random(n))
-        assert ranking.signs[:, 2:].max() <= 1
-
-
-def test_few_seeds_have_their_ranks_added_up_and_many_learn(monkeypatch):
-    signs = random().normal(size=(FEWEST_SEEDS + 40, 3))
-    learnt = []
-    monkeypatch.setattr(filtering, "learn_score", lambda *given, seed: learnt.append(given))
-    few = combine(signs, np.ones(FEWEST_SEEDS - 1), seed=0)
-    np.testing.assert_array_equal(few, sum_of_ranks(signs))
-    assert not learnt
-    combine(signs, np.full(FEWEST_SEEDS, 2.0), seed=0)
-    ((given, is_seed, weights),) = learnt
-    assert given is signs
-    assert is_seed.tolist() == [False] * 40 + [True] * FEWEST_SEEDS
-    assert weights.tolist() == [1.0] * 40 + [2.0] * FEWEST_SEEDS
 
 
 # D_out and U

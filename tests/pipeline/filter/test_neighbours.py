@@ -1,4 +1,4 @@
-"""Where nobody known lives: neighbours, their spaces, and what they say of the classes' shares."""
+"""Where nobody known lives: spaces, neighbours, and the distance to the nearest labelled items."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,6 @@ import pytest
 from s2osc.pipeline.filter import neighbours
 from s2osc.pipeline.filter.neighbours import (
     Neighbours,
-    References,
-    class_weights,
     find_neighbours,
     gradient_histograms,
     input_spaces,
@@ -218,55 +216,3 @@ def test_whether_an_item_is_a_seed_does_not_enter_its_own_score():
 def test_without_known_items_every_lack_is_whole():
     near = Neighbours(find(cloud(40)))
     np.testing.assert_array_equal(lack_of_known(near, np.zeros(40), 4), 1.0)
-
-
-# Classes that are rarer or more frequent in the pool
-
-
-def shares(pool_sizes, *, n_labelled=150, n_seeds=50, unknown=None):
-    """The weights found where so many items of each class are in the pool."""
-    n_classes = len(pool_sizes)
-    points, labels = make_blobs(max(*pool_sizes, 1) + n_labelled, n_classes, distance=8)
-    rows = [np.flatnonzero(labels == c) for c in range(n_classes)]
-    pool = np.concatenate([r[n_labelled:][:n] for r, n in zip(rows, pool_sizes, strict=True)])
-    seeds = np.concatenate([r[:n_seeds] for r in rows])
-    others = np.concatenate([r[n_seeds:n_labelled] for r in rows])
-    in_pool = points[pool] if unknown is None else np.concatenate([points[pool], unknown])
-    references = References(
-        len(in_pool),
-        np.concatenate([np.full(len(in_pool), -1), labels[seeds], labels[others]]),
-        len(in_pool) + len(seeds),
-    )
-    everyone = np.concatenate([in_pool, points[seeds], points[others]])
-    near = find_neighbours(everyone, references.n_scored, seed=0, what="")
-    return class_weights(near, references, n_classes)
-
-
-@pytest.mark.parametrize("n", [60, 150, 400])
-def test_classes_of_equal_share_weigh_the_same(n):
-    assert shares((n, n, n)).tolist() == [1.0, 1.0, 1.0]
-
-
-def test_classes_a_little_rarer_or_more_frequent_weigh_the_same():
-    assert shares((120, 150, 180)).tolist() == [1.0, 1.0, 1.0]
-
-
-def test_a_class_five_times_as_frequent_and_one_that_is_absent_are_found():
-    found = shares((150, 750, 0))
-    assert found[1] / found[0] == pytest.approx(5, rel=0.35)
-    assert found[2] / found[0] < 0.05
-    assert (found > 0).all()
-
-
-@pytest.mark.parametrize("distance", [2.0, 3.0, 12.0])
-def test_an_unknown_class_beside_a_known_one_is_not_taken_for_a_frequent_class(distance):
-    beside = cloud(300, 8, seed=5)
-    beside[:, 0] += 8
-    beside[:, 7] += distance  # near class 0, in a direction of its own
-    assert shares((150, 150, 150), unknown=beside).tolist() == [1.0, 1.0, 1.0]
-
-
-def test_a_class_without_seeds_weighs_as_the_middle_one():
-    references = References(4, np.array([-1, -1, -1, -1, 0, 0]), 6)
-    near = Neighbours(np.array([[4], [5], [4], [5], [0], [5]]))
-    assert np.isfinite(class_weights(near, references, 3)).all()

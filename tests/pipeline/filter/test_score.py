@@ -13,7 +13,6 @@ from s2osc.pipeline.filter.score import (
     learn_score,
     ranks,
     squash,
-    sum_of_ranks,
     unknown_probability,
 )
 
@@ -118,11 +117,6 @@ def test_ranks_keep_the_order_and_lie_between_nought_and_one(values):
     )
     assert found.min() > 0
     assert found.max() <= 1
-
-
-def test_the_sum_of_ranks_by_hand():
-    signs = np.array([[1.0, 900.0], [2.0, 800.0], [3.0, 1_000.0]])
-    np.testing.assert_allclose(sum_of_ranks(signs), [(1 + 2) / 6, (2 + 1) / 6, 1.0])
 
 
 # Probabilities

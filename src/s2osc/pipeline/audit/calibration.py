@@ -1,8 +1,11 @@
-"""Seeds: labelled known items held back from f's training and dropped, unlabelled, into the pool.
+"""Labelled items held back from f's training and put, unlabelled, into the pool: two roles.
 
-They go through every step as the pool's items do, so their error rates estimate those of the
-pool's known items. The one assumption is that both are exchangeable; ``neighbours.class_weights``
-corrects for classes that are rarer or more frequent in the pool than among the labelled items.
+- *Spies* teach: they say what known items look like to the score of the unknown, to K, to
+  P(unknown) and to the vote.
+- *Calibration items* judge. Until everything is decided they are plain items of the pool, whatever
+  a step does with those; only then their scores set the threshold, test and audit. A known item of
+  the pool and a calibration item are exchangeable by construction, as long as both come from the
+  same source (``audit.sources`` checks that).
 """
 
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from s2osc.settings import require_least, require_range
 from s2osc.types import Labelled
 
 ENOUGH = 60
-"""The least number of seeds, as far as a third of each class allows it."""
+"""The least number of held-back items, as far as a third of each class allows it."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +26,18 @@ class SeedSettings:
     """How many labelled items of each class are held back; none is the paper's method."""
 
     share: float = 0.0
-    per_class: int = 300  # at most
+    per_class: int = 2_000  # at most; weights make up for it where it binds
 
     def __post_init__(self) -> None:
         require_range("seeds.share", self.share, 0, 0.5)
         require_least("seeds.per_class", self.per_class, 1)
 
 
-def n_seeds(class_sizes: np.ndarray, settings: SeedSettings) -> np.ndarray:
-    """Seeds of each class: a share, at most so many, and of small classes up to a third.
+def n_held_back(class_sizes: np.ndarray, settings: SeedSettings) -> np.ndarray:
+    """Held-back items of each class: a share, at most so many, and of small classes up to a third.
 
-    >>> n_seeds(np.array([4000, 400, 30, 2]), SeedSettings(share=0.15)).tolist()
-    [300, 60, 10, 0]
+    >>> n_held_back(np.array([4000, 400, 30, 2]), SeedSettings(share=0.15)).tolist()
+    [600, 60, 10, 0]
     """
     if not settings.share:
         return np.zeros_like(class_sizes)
@@ -46,12 +49,12 @@ def n_seeds(class_sizes: np.ndarray, settings: SeedSettings) -> np.ndarray:
 def hold_back(
     labels: np.ndarray, settings: SeedSettings, random: np.random.Generator
 ) -> np.ndarray:
-    """Row numbers of the seeds, sorted: some of each class, drawn at random.
+    """Row numbers of the held-back items, sorted: some of each class, drawn at random.
 
     >>> hold_back(np.zeros(100, int), SeedSettings(share=0.1), np.random.default_rng(0)).size
     33
     """
-    n_of_class = n_seeds(np.bincount(labels), settings)
+    n_of_class = n_held_back(np.bincount(labels), settings)
     chosen = [
         random.choice(np.flatnonzero(labels == c), n, replace=False)
         for c, n in enumerate(n_of_class)
@@ -59,42 +62,105 @@ def hold_back(
     return np.sort(np.concatenate(chosen)).astype(int)
 
 
+def share_roles(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """(n,) True for a spy, False for a calibration item: half of each class, at random.
+
+    Of an odd number one more judges; a class with a single item has no spy.
+
+    >>> share_roles(np.array([0, 0, 1, 1, 1, 2]), np.random.default_rng(0)).sum()
+    2
+    """
+    is_spy = np.zeros(len(labels), bool)
+    for c in np.unique(labels):
+        rows = random.permutation(np.flatnonzero(labels == c))
+        is_spy[rows[: len(rows) // 2]] = True
+    return is_spy
+
+
 class Pool(NamedTuple):
-    """Pool and seeds, which go through all steps together: the pool first, then the seeds."""
+    """All items that go through the steps together: pool, calibration items, spies."""
 
     inputs: np.ndarray
     n: int  # of the pool
-    seed_labels: np.ndarray
+    calibration_labels: np.ndarray
+    spy_labels: np.ndarray
+    class_weights: np.ndarray  # (C,) labelled items over held-back ones, relatively
+    training_is_random: bool = True  # so that the items f learnt from may judge where f does not
 
     @property
-    def has_seeds(self) -> bool:
-        return len(self.seed_labels) > 0
+    def n_unlabelled(self) -> int:
+        """Pool and calibration items, which every step treats alike."""
+        return self.n + len(self.calibration_labels)
 
     @property
-    def is_seed(self) -> np.ndarray:
+    def is_calibrated(self) -> bool:
+        return len(self.calibration_labels) > 0
+
+    @property
+    def is_spy(self) -> np.ndarray:
+        return np.arange(len(self.inputs)) >= self.n_unlabelled
+
+    @property
+    def is_held_back(self) -> np.ndarray:
         return np.arange(len(self.inputs)) >= self.n
 
+    @property
+    def held_back_labels(self) -> np.ndarray:
+        return np.concatenate([self.calibration_labels, self.spy_labels])
+
     def of_pool(self, values: np.ndarray) -> np.ndarray:
-        """Of values for pool and seeds, those of the pool."""
+        """Of values for all items, those of the pool."""
         return values[: self.n]
 
-    def of_seeds(self, values: np.ndarray) -> np.ndarray:
-        return values[self.n :]
+    def of_unlabelled(self, values: np.ndarray) -> np.ndarray:
+        return values[: self.n_unlabelled]
+
+    def of_calibration(self, values: np.ndarray) -> np.ndarray:
+        return values[self.n : self.n_unlabelled]
+
+    def of_spies(self, values: np.ndarray) -> np.ndarray:
+        return values[self.n_unlabelled : len(self.inputs)]
+
+    def of_held_back(self, values: np.ndarray) -> np.ndarray:
+        return values[self.n : len(self.inputs)]
 
 
-def plant_seeds(
+def hide_in_pool(
     known: Labelled, pool: np.ndarray, settings: SeedSettings, *, seed: int
 ) -> tuple[Labelled, Pool]:
     """Hold some labelled items back from training and put them, unlabelled, after the pool."""
     held = hold_back(known.labels, settings, rng(seed, "seeds"))
     if not len(held):
-        return known, Pool(pool, len(pool), np.empty(0, int))
+        none = np.empty(0, int)
+        return known, Pool(pool, len(pool), none, none, np.ones(known.n_classes))
     stays = np.ones(len(known), bool)
     stays[held] = False
     training = Labelled(known.inputs[stays], known.labels[stays])
-    return training, join_seeds(pool, Labelled(known.inputs[held], known.labels[held]))
+    n_of_class = np.bincount(known.labels, minlength=known.n_classes)
+    n_held = np.bincount(known.labels[held], minlength=known.n_classes)
+    weights = n_of_class / np.maximum(n_held, 1)
+    return training, join_held_back(
+        pool, Labelled(known.inputs[held], known.labels[held]), weights / weights.min(), seed=seed
+    )
 
 
-def join_seeds(pool: np.ndarray, seeds: Labelled) -> Pool:
-    """A pool with seeds after it, unlabelled."""
-    return Pool(np.concatenate([pool, seeds.inputs]), len(pool), seeds.labels)
+def join_held_back(
+    pool: np.ndarray,
+    held_back: Labelled,
+    class_weights: np.ndarray | None = None,
+    *,
+    training_is_random: bool = True,
+    seed: int,
+) -> Pool:
+    """A pool with held-back items after it, unlabelled: first the calibration items, then spies."""
+    is_spy = share_roles(held_back.labels, rng(seed, "roles"))
+    order = np.argsort(is_spy, kind="stable")
+    n_classes = int(held_back.labels.max()) + 1 if len(held_back.labels) else 1
+    return Pool(
+        inputs=np.concatenate([pool, held_back.inputs[order]]),
+        n=len(pool),
+        calibration_labels=held_back.labels[~is_spy],
+        spy_labels=held_back.labels[is_spy],
+        class_weights=np.ones(n_classes) if class_weights is None else class_weights,
+        training_is_random=training_is_random,
+    )

@@ -58,6 +58,7 @@ class Evidence:
     seed_nearest: np.ndarray  # (m,)
     seed_weight: np.ndarray  # (m,) how many items of the pool it stands for, relatively
     p_value: float  # of "nothing in the pool is unknown"
+    sources_differ: bool = False  # the seeds were moved to the source of the pool
 
     @property
     def n_classes(self) -> int:
@@ -89,11 +90,23 @@ class Decision(NamedTuple):
 
 def share_of_unknown(evidence: Evidence) -> Estimate:
     """The unknown share of the pool, estimated low."""
-    return statistics.unknown_share(evidence.tails(), len(evidence.score), evidence.n_effective)
+    return statistics.unknown_share(
+        evidence.tails(), len(evidence.score), evidence.n_effective, _fewest_below(evidence)
+    )
 
 
 def _likely_share(evidence: Evidence, curve: Tails) -> float:
-    return statistics.likely_share(curve, len(evidence.score), evidence.n_effective)
+    return statistics.likely_share(
+        curve, len(evidence.score), evidence.n_effective, _fewest_below(evidence)
+    )
+
+
+def _fewest_below(evidence: Evidence) -> float:
+    """The share of the seeds below a threshold from which on it counts.
+
+    Another source moves the middle of the scores, too; only the far end tells of classes.
+    """
+    return 1 - max(statistics.FAR_ENDS) if evidence.sources_differ else statistics.FEWEST_BELOW
 
 
 def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
@@ -229,12 +242,13 @@ def _audit(
         unknown_recall=_recall(evidence, threshold, share, drawn),
         false_alarm=_rate(alarms, weights, n_known),
         known_accuracy=_rate(right, weights, n_known),
-        is_shifted=bool(np.ptp(weights) > 0),
+        is_shifted=False,
+        findable_share=statistics.findable_share(len(evidence.score), len(weights), settings.level),
         classes=tuple(
             ClassAudit(
                 name=str(c),
                 n_seeds=int(np.sum(evidence.seed_label == c)),
-                weight=float(weights[evidence.seed_label == c].mean()),
+                weight=1.0,
                 false_alarm=_rate_of_class(alarms, weights, n_known, evidence.seed_label == c),
                 known_accuracy=_rate_of_class(right, weights, n_known, evidence.seed_label == c),
             )

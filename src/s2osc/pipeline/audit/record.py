@@ -24,6 +24,18 @@ class UnknownTest:
 
 
 @dataclass(frozen=True)
+class SourcesAudit:
+    """The test of "labelled items and pool come from the same source", on surely known items."""
+
+    p_value: float
+    level: float
+    n_pool: int  # surely known items of the pool
+    n_labelled: int  # and of the calibration items
+    differ: bool
+    signs: tuple[str, ...]  # that tell the sources apart, most first; () where they do not differ
+
+
+@dataclass(frozen=True)
 class ClassAudit:
     """What the seeds of one class say about its items in the pool."""
 
@@ -110,8 +122,27 @@ class Audit:
     is_shifted: bool  # the pool mixes the known classes otherwise than the labelled items do
     classes: tuple[ClassAudit, ...]
     curve: tuple[OperatingPoint, ...]  # from few false alarms to many
+    findable_share: float | None = None  # of the pool: a class of this size would have been found
+    sources: SourcesAudit | None = None  # None: they were not, or could not be compared
     purity: PurityAudit | None = None
     groups: GroupsAudit | None = None
+
+    @property
+    def sources_differ(self) -> bool:
+        return self.sources is not None and self.sources.differ
+
+    def of_same_fit(self, other: Self) -> Self:
+        """This audit with what does not depend on the decision taken from another one."""
+        weights = {each.name: each.weight for each in other.classes}
+        return replace(
+            self,
+            classes=tuple(replace(each, weight=weights[each.name]) for each in self.classes),
+            is_shifted=other.is_shifted,
+            findable_share=other.findable_share,
+            sources=other.sources,
+            purity=other.purity,
+            groups=other.groups,
+        )
 
     def named(self, names: Sequence[str]) -> Self:
         """The same with the names of the classes, which until then are called by their numbers."""
@@ -141,6 +172,8 @@ class Audit:
             "prior_shift": {"found": self.is_shifted, "weights": per_class("weight")},
             "false_alarm": to_plain(Rate(self.false_alarm, per_class("false_alarm"))),
             "known_accuracy": to_plain(Rate(self.known_accuracy, per_class("known_accuracy"))),
+            "findable_share": self.findable_share,
+            "sources": to_plain(self.sources),
             "purity": to_plain(self.purity),
             "groups": to_plain(self.groups),
         }
@@ -160,7 +193,8 @@ class Audit:
                 | {rate: to_plain(rates[rate].per_class[name]) for rate in RATES}
                 for name, n in seeds["per_class"].items()
             ]
-            found = {"rule": "seeds", **record, "classes": classes}
+            absent = {"rule": "seeds", "findable_share": None, "sources": None}
+            found = {**absent, **record, "classes": classes}
             found |= {rate: to_plain(rates[rate].overall) for rate in RATES}
             found |= {"n_seeds": seeds["number"], "is_shifted": shift["found"]}
             # Words may stand beside the figures.

@@ -22,6 +22,11 @@ SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """Shares of the ranking, from the top, that are tested: a rare class is at the very top, and a few
 seeds are evidence only by how low they all rank."""
 FEWEST_SCANNED = 5
+N_TESTS = 4
+N_DRAWN = 4_000
+"""Random orders that the smallest p-value over several tops is compared with."""
+FAR_ENDS = (0.02, 0.05, 0.1)
+"""Shares of the seeds above the thresholds that count where the sources differ."""
 FEWEST_BELOW = 0.3
 """The unknown share is estimated at thresholds with at least this share of the seeds below."""
 
@@ -225,38 +230,109 @@ def _log_hypergeometric(
 
 
 def anything_unknown_by_class(
-    pool: np.ndarray, seeds: np.ndarray, pool_named: np.ndarray, seed_named: np.ndarray
+    pool: np.ndarray,
+    seeds: np.ndarray,
+    pool_named: np.ndarray,
+    seed_named: np.ndarray,
 ) -> float:
-    """The same where the class shares differ between pool and seeds.
+    """The same whatever the shares of the known classes in the pool.
 
-    Among the items with one predicted class the class shares do not matter, and the seeds are a
-    random part. Tested are the top of each predicted class alone, for an unknown class predicted as
-    one known class, and the tops of all together, for one that is spread over them; the smaller of
-    the two p-values is doubled. Predicted classes share the level by their numbers of items, since
-    an unknown class makes the class it is mistaken for a frequent one.
+    Among the items with one predicted class these shares do not matter, and the seeds are a random
+    part. Above a threshold, the number of seeds is then a sum of hypergeometric numbers, one for
+    each predicted class, given how many of its items lie above.
     """
-    names = [c for c in np.unique(pool_named) if (seed_named == c).any()]
-    if not names:
+    has_seeds = np.isin(pool_named, seed_named)
+    pool, pool_named = pool[has_seeds], pool_named[has_seeds]
+    if not len(pool):
         return 1.0
-    parts = [(pool[pool_named == c], seeds[seed_named == c]) for c in names]
-    n_named = sum(len(of_name) for of_name, _ in parts)
-    alone = min(anything_unknown(*part) * n_named / len(part[0]) for part in parts)
-    return min(1.0, 2 * min(alone, _in_all_tops(parts)))
+    names, named = np.unique(np.concatenate([pool_named, seed_named]), return_inverse=True)
+    order = _in_order(pool, seeds)
+    whole = len(order)
+    sizes = sorted({ceil(share * whole) for share in SCANNED})
+    sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [whole // 2 or 1]
+    tops = np.stack([np.bincount(named[order[:size]], minlength=len(names)) for size in sizes])
+    found = np.cumsum(order >= len(pool))[np.array(sizes) - 1]
+    wholes = np.bincount(named, minlength=len(names))
+    n_seeds = np.bincount(named[len(pool) :], minlength=len(names))
+    return _rare_in_tops(found, tops, wholes, n_seeds)
 
 
-def _in_all_tops(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """The p-value of the number of seeds in all tops, a sum of hypergeometric numbers."""
-    p = []
-    for share in SCANNED:
-        n_found, chances = 0, np.ones(1)
-        for pool, seeds in parts:
-            top = ceil(share * (len(pool) + len(seeds)))
-            n_found += int(np.sum(_in_order(pool, seeds)[:top] >= len(pool)))
-            numbers = np.arange(min(top, len(seeds)) + 1)
+def _rare_in_tops(
+    found: np.ndarray, tops: np.ndarray, wholes: np.ndarray, n_seeds: np.ndarray
+) -> float:
+    """How likely so few seeds are in any of several tops, one within the other.
+
+    ``tops`` (tops, names) counts the items of each predicted class in each top. How small the
+    smallest p-value is by chance comes from random draws of the seeds among the items of each name.
+    """
+    chances = []  # of at most 0, 1, ... seeds in each top
+    for top in tops:
+        sums = np.ones(1)
+        for whole, n, drawn in zip(wholes, n_seeds, top, strict=True):
+            numbers = np.arange(min(drawn, n) + 1)
+            sums = np.convolve(sums, hypergeom.pmf(numbers, whole, n, drawn))
+        chances.append(np.minimum(np.cumsum(sums), 1.0))
+    smallest = min(float(c[n]) for c, n in zip(chances, found, strict=True))
+    drawn = _draw_tops(wholes, n_seeds, tops)
+    by_chance = np.min([c[n] for c, n in zip(chances, drawn, strict=True)], axis=0)
+    n_as_small = int((by_chance <= smallest * (1 + 1e-9)).sum())
+    if n_as_small == 0:
+        return min(1 / (N_DRAWN + 1), len(tops) * smallest)
+    return (1 + n_as_small) / (N_DRAWN + 1)
+
+
+def _draw_tops(wholes: np.ndarray, n_seeds: np.ndarray, tops: np.ndarray) -> np.ndarray:
+    """(tops, draws): how many seeds random orders of all names have in each of the nested tops."""
+    random = np.random.default_rng(0)
+    shape = (N_DRAWN, len(wholes))
+    left, rest = np.broadcast_to(n_seeds, shape).copy(), wholes.copy()
+    found, before = np.zeros(shape, int), np.zeros(len(wholes), int)
+    numbers = []
+    for top in tops:
+        step = np.broadcast_to(top - before, shape)
+        more = random.hypergeometric(left, rest - left, step)
+        found, left, rest, before = found + more, left - more, rest - (top - before), top
+        numbers.append(found.sum(axis=1))
+    return np.stack(numbers)
+
+
+def unknown_at_far_end(pool: np.ndarray, seeds: np.ndarray, tolerance: float) -> float:
+    """The same where the seeds come from another source and were moved to that of the pool.
+
+    They were moved by their middle, so up to a share ``tolerance`` of the pool may be known and lie
+    above the seeds nevertheless: so many items do not count. Only far ends are tested, since the
+    middle of the scores differs, too.
+
+    >>> known, seeds = np.arange(100.0), np.arange(0.5, 100, 2)
+    >>> unknown_at_far_end(np.append(known, np.full(60, 200.0)), seeds, 0.1) < 0.01
+    True
+    >>> unknown_at_far_end(np.append(known, np.full(10, 200.0)), seeds, 0.1) > 0.5
+    True
+    """
+    p = [1.0]
+    for share in FAR_ENDS:
+        threshold = np.quantile(seeds, 1 - share)
+        n_seeds = int((seeds > threshold).sum())
+        n_pool = int((pool > threshold).sum()) - ceil(tolerance * len(pool))
+        if n_pool > 0:
             whole = len(pool) + len(seeds)
-            chances = np.convolve(chances, hypergeom.pmf(numbers, whole, len(seeds), top))
-        p.append(float(chances[: n_found + 1].sum()))
-    return min(1.0, len(p) * min(p))
+            p.append(float(hypergeom.cdf(n_seeds, whole, len(seeds), n_seeds + n_pool)))
+    return min(1.0, len(FAR_ENDS) * min(p))
+
+
+def findable_share(n_pool: int, n_judges: int, level: float) -> float:
+    """The share of the pool from which on a class apart from all known ones would be found.
+
+    The smallest number of items at the very top of the ranking, without a judge among them, that
+    the test rejects. Its level is shared by two tests, of calibration items and of most labelled
+    items, and by several tops of the ranking.
+
+    >>> round(findable_share(5_000, 2_000, 0.01), 4), findable_share(100, 5, 0.01)
+    (0.0036, 0.79)
+    """
+    judged = hypergeom.logcdf(0, n_pool + n_judges, n_judges, np.arange(n_pool + 1))
+    enough = np.flatnonzero(judged <= np.log(level / N_TESTS))
+    return float(enough[0] / n_pool) if len(enough) else 1.0
 
 
 def _in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
@@ -268,6 +344,12 @@ def _in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     return np.lexsort((np.random.default_rng(0).random(len(scores)), -scores))
 
 
+STRICT = 0.002
+"""Probability that the low end of the unknown share leaves to each threshold."""
+HIDDEN = 0.2
+"""Share of the unknown items that may look like known ones, for the high end."""
+
+
 class Bound(NamedTuple):
     """1 - pi <= ratio, at every threshold with enough seeds below it."""
 
@@ -276,13 +358,15 @@ class Bound(NamedTuple):
     tightest: int  # the threshold whose ratio, two deviations added, is smallest
 
 
-def bound_on_known(curve: Tails, n_pool: int, n_seeds: float) -> Bound:
+def bound_on_known(
+    curve: Tails, n_pool: int, n_seeds: float, fewest_below: float = FEWEST_BELOW
+) -> Bound:
     """An upper bound of the known share: 1 - pi <= (1 - pool above) / (1 - seeds above).
 
     The pool is given; its number of known items above a threshold varies, given that of the seeds.
     The bound is tightest where no unknown item lies below.
     """
-    enough = 1 - curve.seeds >= FEWEST_BELOW
+    enough = 1 - curve.seeds >= fewest_below
     pool, seeds = curve.pool[enough], curve.seeds[enough]
     ratio = (1 - pool) / (1 - seeds)
     above = (seeds * n_seeds + 0.5) / (n_seeds + 1)  # no seed above is no proof of no known item
@@ -292,27 +376,38 @@ def bound_on_known(curve: Tails, n_pool: int, n_seeds: float) -> Bound:
     return Bound(ratio, error, int(np.argmin(ratio * np.exp(2 * error))))
 
 
-def unknown_share(curve: Tails, n_pool: int, n_seeds: float) -> Estimate:
-    """pi, the share of the pool that is unknown, estimated low.
+def unknown_share(
+    curve: Tails, n_pool: int, n_seeds: float, fewest_below: float = FEWEST_BELOW
+) -> Estimate:
+    """pi, the share of the pool that is unknown, estimated low; a rough range.
 
     The smallest of many noisy ratios is biased downwards, so two deviations are added for the
-    estimate and four for the low end. The high end, four deviations less at the tightest place, is
-    valid only if some threshold has known items alone below it, which cannot be checked.
+    estimate. The low end takes an exact upper bound of the known items above each threshold, strict
+    enough for all thresholds at once. The high end is four deviations less at the tightest place,
+    and supposes that up to a fifth of the unknown items look like known ones, which nothing in the
+    pool can tell.
     """
-    ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds)
+    ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds, fewest_below)
     value = max(0.0, 1 - float(ratio[tightest] * np.exp(2 * error[tightest])))
+    enough = 1 - curve.seeds >= fewest_below
+    n = 1 / (1 / n_seeds + 1 / np.maximum(ratio * n_pool, 1))  # the pool varies too
+    above = curve.seeds[enough] * n
+    most_above = beta.ppf(1 - STRICT, above + 1, np.maximum(n - above, 1e-9))
+    at_most_known = (1 - curve.pool[enough]) / np.maximum(1 - most_above, 1e-9)
     item = 1 / n_pool
-    low = max(0.0, 1 - float(np.min(ratio * np.exp(4 * error))) - item)
-    high = 1 - float(ratio[tightest] * np.exp(-4 * error[tightest])) + item
-    return Estimate(value, low, min(1.0, max(high, value)))
+    low = max(0.0, 1 - float(np.min(at_most_known)) - item)
+    high = (1 - float(ratio[tightest] * np.exp(-4 * error[tightest]))) / (1 - HIDDEN) + item
+    return Estimate(max(value, low), low, float(np.clip(high, max(value, low), 1.0)))
 
 
-def likely_share(curve: Tails, n_pool: int, n_seeds: float) -> float:
+def likely_share(
+    curve: Tails, n_pool: int, n_seeds: float, fewest_below: float = FEWEST_BELOW
+) -> float:
     """pi with half a deviation added, since the smallest of many ratios is biased downwards.
 
     The denominator of a recall, which a low estimate would make too good.
     """
-    ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds)
+    ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds, fewest_below)
     return max(0.0, 1 - float(ratio[tightest] * np.exp(error[tightest] / 2)))
 
 

@@ -9,7 +9,7 @@ from math import ceil
 from statistics import median
 from typing import Any, Literal
 
-from s2osc.pipeline.audit.record import Audit, UnknownTest
+from s2osc.pipeline.audit.record import Audit, SourcesAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.text import at_least, at_most, percent, plural
 
@@ -21,9 +21,14 @@ HARDLY_ANY = 1e-9
 SHIFTED = 2.0
 """A class so many times rarer or more frequent than the middle one is named."""
 MOST_NAMED = 3
+CANNOT_TELL = 0.1
+"""Where only larger classes would have been found, nothing is concluded from finding none."""
+OTHER_SOURCE = (
+    "This pool seems to come from another source than the labelled items, so all figures are rough."
+)
 
 
-CautionCode = Literal["few_seeds", "class_shift"]
+CautionCode = Literal["sources_differ", "few_seeds", "class_shift"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,10 @@ def tell(audit: Audit) -> dict[str, Any]:
 
 def sentence(audit: Audit) -> str:
     """The audit in one sentence."""
+    return f"{OTHER_SOURCE} {_finding(audit)}" if audit.sources_differ else _finding(audit)
+
+
+def _finding(audit: Audit) -> str:
     if audit.nothing_unknown:
         return _nothing_unknown(audit)
     alarms = "Too few items of this pool are known to estimate how many of those are called unknown"
@@ -60,13 +69,20 @@ def sentence(audit: Audit) -> str:
 
 
 def _nothing_unknown(audit: Audit) -> str:
-    most = audit.unknown_share.high
-    # A bound of 0 would say that nothing can be unknown, which no number of items can show.
-    bound = f" (at most {at_most(most)} could be)" if most >= LEAST_SHARE else ""
-    found = (
-        f"As far as {plural(audit.n_seeds, 'labelled test item')} can tell, nothing in this pool "
-        f"is unknown{bound}"
-    )
+    """What was looked for and not found, and how small it could have been."""
+    share, items = audit.findable_share, plural(audit.n_seeds, "labelled test item")
+    if share is not None and share > CANNOT_TELL:
+        return (
+            f"Cannot tell whether anything in this pool is unknown: with {items}, only a class of "
+            f"at least {at_most(share)} of the pool would be found; label more items of the known "
+            "classes, or check a few of the pool."
+        )
+    findable = ""
+    if share is not None:
+        findable = (
+            f" (a class that stands apart would be found from {at_most(share)} of the pool on)"
+        )
+    found = f"As far as {items} can tell, nothing in this pool is unknown{findable}"
     if audit.known_accuracy is None:
         return f"{found}."
     right = audit.known_accuracy
@@ -126,13 +142,18 @@ def verdict(test: UnknownTest) -> str:
         if p <= test.level
         else "No sign of anything unknown in this pool"
     )
-    value = f"p < {HARDLY_ANY:.0e}".replace("e-0", "e-") if p < HARDLY_ANY else f"p = {p:.2g}"
-    return f"{found} ({value}; tested at the {percent(test.level)} level)."
+    return f"{found} ({_chance(p)}; tested at the {percent(test.level)} level)."
+
+
+def _chance(p: float) -> str:
+    return f"p < {HARDLY_ANY:.0e}".replace("e-0", "e-") if p < HARDLY_ANY else f"p = {p:.2g}"
 
 
 def cautions(audit: Audit) -> list[Caution]:
-    """What limits the figures: too few seeds for the rate that was asked for, a shifted pool."""
+    """What limits the figures, most important first."""
     found = []
+    if audit.sources is not None and audit.sources.differ:
+        found.append(Caution("sources_differ", _sources_in_words(audit.sources)))
     smallest, wanted = audit.smallest_false_alarm, audit.wanted_false_alarm
     if audit.rule == "seeds" and not audit.nothing_unknown and smallest > wanted:
         text = (
@@ -145,6 +166,16 @@ def cautions(audit: Audit) -> list[Caution]:
         weights = {each.name: each.weight for each in audit.classes}
         found.append(Caution("class_shift", _shift_in_words(weights)))
     return found
+
+
+def _sources_in_words(sources: SourcesAudit) -> str:
+    return (
+        f"known items of the pool look different from the labelled ones ({_chance(sources.p_value)}"
+        f"; {plural(sources.n_pool, 'surely known item')} compared), as if from another camera, "
+        "instrument or writer: the labelled items were moved to the pool's source, an unknown "
+        "class is reported only if it is large, and every figure is rough; label about 30 random "
+        "items of the pool to know more"
+    )
 
 
 def _shift_in_words(weights: Mapping[str, float]) -> str:

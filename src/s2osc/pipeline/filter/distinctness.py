@@ -1,7 +1,7 @@
 """Pick the pool items that are clearly unknown, before any student is trained (Eq. 2).
 
-The paper ranks them by w. Seeds in the pool add signs, the lack of known neighbours in several
-spaces, and an estimate of how pure the top of the ranking is, which determines K.
+The paper ranks them by w. With labelled items hidden in the pool there are more signs (``signs``),
+and an estimate of how pure the top of the ranking is, which determines K.
 """
 
 import warnings
@@ -12,21 +12,8 @@ import numpy as np
 
 from s2osc.errors import S2OSCWarning
 from s2osc.pipeline.audit.statistics import Purity
-from s2osc.pipeline.filter.neighbours import (
-    FEW_NEIGHBOURS,
-    MOST_NEIGHBOURS,
-    N_COMPONENTS,
-    References,
-    class_weights,
-    find_neighbours,
-    input_spaces,
-    lack_of_known,
-    principal_components,
-)
-from s2osc.pipeline.filter.score import FEWEST_SEEDS, learn_score, sum_of_ranks
 from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.settings import require_choice, require_least, require_share
-from s2osc.types import Labelled
 
 PAPER_K = 300
 FEWEST_DISTINCT = 10
@@ -55,14 +42,6 @@ class Units(NamedTuple):
 
     entropy: float
     distance: float
-
-
-class Ranking(NamedTuple):
-    """How distinct every item of pool and seeds is, and the signs behind it."""
-
-    score: np.ndarray  # (n,)
-    signs: np.ndarray  # (n, m) each rises with the belief that an item is unknown
-    class_weights: np.ndarray  # (C,) how many items of the pool a seed stands for, relatively
 
 
 class Partition(NamedTuple):
@@ -99,51 +78,6 @@ def distinctness(
         teacher_outputs.entropy / unit.entropy
         + settings.distance_weight * teacher_outputs.distance / unit.distance
     )
-
-
-def rank_by_signs(
-    together: np.ndarray,
-    teacher_outputs: TeacherOutputs,
-    weights: np.ndarray,
-    training: Labelled,
-    seed_labels: np.ndarray,
-    *,
-    seed: int,
-) -> Ranking:
-    """Rank pool and seeds by all signs, combined so as to separate seeds from pool.
-
-    ``together`` holds the pool, then the seeds; ``weights`` is w. The signs: w, the entropy of f,
-    and the lack of known neighbours, near and farther, in f's embedding and in the input spaces.
-    """
-    n, n_seeds = len(together), len(seed_labels)
-    of_pool = np.full(n - n_seeds, -1)
-    references = References(n - n_seeds, np.concatenate([of_pool, seed_labels, training.labels]), n)
-    spaces = input_spaces(np.concatenate([together, training.inputs]), seed=seed)
-    in_inputs = [
-        find_neighbours(space, n, seed=seed, what="neighbours among the inputs") for space in spaces
-    ]
-    relative = class_weights(in_inputs[-1], references, training.n_classes)
-    embedded = principal_components(
-        teacher_outputs.embeddings, N_COMPONENTS["embedding"], seed=seed
-    )
-    in_embedding = find_neighbours(embedded, n, seed=seed, what="neighbours in f's embedding")
-    known_weight = np.where(references.is_known, relative[references.labels], 0.0)
-    signs = [weights, teacher_outputs.entropy]
-    for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
-        signs.append(lack_of_known(in_embedding, known_weight[:n], k))
-        signs += [lack_of_known(near, known_weight, k) for near in in_inputs]
-    columns = np.stack(signs, axis=1)
-    seed_weights = relative[seed_labels]
-    return Ranking(combine(columns, seed_weights, seed=seed), columns, relative)
-
-
-def combine(signs: np.ndarray, seed_weights: np.ndarray, *, seed: int) -> np.ndarray:
-    """One score from the signs of pool and seeds: learnt, or their mean rank with few seeds."""
-    if len(seed_weights) < FEWEST_SEEDS:
-        return sum_of_ranks(signs)
-    n_pool = len(signs) - len(seed_weights)
-    is_seed = np.arange(len(signs)) >= n_pool
-    return learn_score(signs, is_seed, np.append(np.ones(n_pool), seed_weights), seed=seed)
 
 
 def pure_k(purity: Purity, n_most: int, settings: FilterSettings) -> int:

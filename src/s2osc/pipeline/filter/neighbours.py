@@ -1,19 +1,19 @@
 """How few known items there are among the neighbours of an item.
 
-An unknown class is a region with items of the pool but no known ones. Known neighbours are counted
+An unknown class is a region with items of the pool but no known ones. Known neighbours are counted,
+and the distance to the nearest labelled items is taken,
 
-- in the embedding of f, among the seeds only, since f was trained on the other known items;
+- in the embedding of f, where only spies count as known: f was trained on the other labelled items;
 - in the inputs themselves (pixels; vectors at unit length), among all labelled items;
 - for images, in histograms of gradient directions, coarse and fine, which depend on shape more than
   on brightness.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import randomized_svd
 
 from s2osc.arrays import chunks, unit_rows
 from s2osc.nets.networks import one_vector
@@ -27,20 +27,11 @@ MOST_REFERENCES = 20_000
 FIT_ON = 10_000
 CELLS, DIRECTIONS = (4, 7), 8
 CHUNK = 4_096
-SHIFT_QUANTILE, SHIFT_FACTOR = 0.2, 2.0
-
-
-@dataclass(frozen=True)
-class References:
-    """The items among which neighbours are counted: pool and seeds, then other labelled items."""
-
-    n_pool: int
-    labels: np.ndarray  # (n,) -1 for the pool, the known class of seeds and labelled items
-    n_scored: int  # pool and seeds: the rows that get a score
-
-    @property
-    def is_known(self) -> np.ndarray:
-        return self.labels >= 0
+MOST_LABELLED = 5_000
+"""Distances are taken to at most so many labelled items."""
+N_NEAREST = 5
+MANY_COLUMNS = 100
+"""Vectors with as many columns are compared by their direction alone."""
 
 
 class Neighbours(NamedTuple):
@@ -57,9 +48,13 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
     if n == points.shape[1] or not np.ptp(sample, axis=0).any():
         return points[:, :n].astype(np.float32)
     state = derive(seed, "components") % 2**31
-    fitted = PCA(n, svd_solver="randomized", random_state=state).fit(sample.astype(np.float32))
+    centre = sample.mean(axis=0, dtype=np.float32)
+    # The random start is one of columns: that of items would depend on the order of the items.
+    _, _, axes = randomized_svd(
+        sample.astype(np.float32) - centre, n, transpose=False, random_state=state
+    )
     parts = chunks(max(len(points), 1), CHUNK)
-    components = [fitted.transform(points[rows].astype(np.float32)) for rows in parts]
+    components = [(points[rows].astype(np.float32) - centre) @ axes.T for rows in parts]
     return np.concatenate(components).astype(np.float32)
 
 
@@ -105,7 +100,9 @@ def input_spaces(inputs: np.ndarray, *, seed: int) -> list[np.ndarray]:
         ]
     vectors = one_vector(inputs)
     unit = unit_rows(vectors - vectors.mean(axis=0))
-    return [principal_components(unit, N_COMPONENTS["unit vectors"], seed=seed)]
+    directions = principal_components(unit, N_COMPONENTS["unit vectors"], seed=seed)
+    # A table is compared as it is, too; of many columns, an embedding's, the direction matters.
+    return [directions] if vectors.shape[1] >= MANY_COLUMNS else [directions, vectors]
 
 
 def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) -> Neighbours:
@@ -128,8 +125,8 @@ def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) 
 def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) -> np.ndarray:
     """1 - (known among the k nearest) / (known expected): 1 where there is no known item.
 
-    ``weight_of_item`` is 0 for the pool. It does not matter whether the item itself is a seed:
-    seeds and known items of the pool must stay exchangeable.
+    ``weight_of_item`` is 0 for the unlabelled. It does not matter whether the item itself is
+    labelled: labelled items and known items of the pool must stay exchangeable.
 
     >>> near = Neighbours(np.array([[1, 2], [0, 2], [0, 1]]))
     >>> lack_of_known(near, np.array([0.0, 0.0, 1.0]), 2).round(2).tolist()
@@ -140,29 +137,61 @@ def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) ->
     return 1 - found / (k * max(weight_of_item.mean(), 1e-12))
 
 
-def class_weights(neighbours: Neighbours, references: References, n_classes: int) -> np.ndarray:
-    """How many items of the pool each labelled item of a class stands for, relative to others.
+def lack_by_distance(
+    points: np.ndarray, neighbours: Neighbours, distance: np.ndarray, known_share: float
+) -> np.ndarray:
+    """How much farther the nearest known items are than neighbours would be if all were alike.
 
-    The ratio of pool items to labelled items of its class is taken around every seed. An unknown
-    class nearby raises it around some of the seeds, a class more frequent in the pool around all of
-    them; a low quantile over the seeds separates the two. If no class differs from the median by a
-    factor of two, all weigh the same.
+    ``distance`` is to the N_NEAREST-th known item. If known items were a random part of all items,
+    a share ``known_share``, it would be about that to the (N_NEAREST / known_share)-th neighbour.
+    The log of their ratio is a finer measure than the number of known neighbours, and does not
+    depend on how dense the items lie.
     """
-    seeds = np.arange(references.n_pool, references.n_scored)
-    near = references.labels[neighbours.rows[seeds]]
-    own = references.labels[seeds]
-    of_pool = (near < 0).sum(axis=1)
-    of_class = (near == own[:, None]).sum(axis=1)
-    ratio = of_pool / np.maximum(of_class, 1)
-    found = np.array(
-        [
-            np.quantile(ratio[own == c], SHIFT_QUANTILE) if (own == c).any() else np.nan
-            for c in range(n_classes)
-        ]
+    n_scored, k = neighbours.rows.shape
+    place = min(k, max(1, round(N_NEAREST / max(known_share, 1e-12)))) - 1
+    usual = np.empty(n_scored)
+    for part in chunks(max(n_scored, 1), CHUNK):
+        away = points[neighbours.rows[part, place]] - points[:n_scored][part]
+        usual[part] = np.linalg.norm(away, axis=1)
+    tiny = 1e-6 * max(float(np.median(usual)), 1e-12)
+    return np.asarray(np.log((distance[:n_scored] + tiny) / (usual + tiny)))
+
+
+class Nearest(NamedTuple):
+    """How far the nearest labelled items are, and what class most of them have."""
+
+    distance: np.ndarray  # (n,) to the k-th nearest labelled item, other than the item itself
+    votes: np.ndarray  # (n,) the most frequent class among the k nearest
+
+
+def nearest_labelled(
+    points: np.ndarray,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    n_classes: int,
+    *,
+    seed: int,
+    what: str,
+) -> Nearest:
+    """For each of the ``points``, the nearest of those in ``rows``, of the classes ``labels``."""
+    drawn = np.sort(rng(seed, "labelled references").permutation(len(rows))[:MOST_LABELLED])
+    rows, labels = rows[drawn], labels[drawn]
+    k = min(N_NEAREST, max(1, len(rows) - 1))
+    search = NearestNeighbors(n_neighbors=min(k + 1, len(rows)), algorithm="brute").fit(
+        points[rows]
     )
-    found = np.where(np.isnan(found), np.nanmedian(found), found)
-    # Half an item: a class without any in the pool still weighs a little.
-    relative = (found + 0.5 / neighbours.rows.shape[1]) / max(np.median(found), 1e-3)
-    if relative.max() < SHIFT_FACTOR and relative.min() > 1 / SHIFT_FACTOR:
-        return np.ones(n_classes)
-    return relative
+    distance, votes = np.empty(len(points)), np.empty(len(points), int)
+    parts = chunks(len(points), CHUNK)
+    for part in track(parts, what, total=len(parts)):
+        here = np.arange(len(points))[part]
+        away, near = search.kneighbors(points[here])
+        is_self = rows[near] == here[:, None]
+        # An item that is no reference itself drops the farthest, so that all have k.
+        is_self[~is_self.any(axis=1), -1] = len(rows) > k
+        kept = np.argsort(is_self, axis=1, kind="stable")[:, :k]
+        distance[here] = np.take_along_axis(away, kept, axis=1)[:, -1]
+        counts = np.zeros((len(here), n_classes))
+        of_near = labels[np.take_along_axis(near, kept, axis=1)]
+        np.add.at(counts, (np.arange(len(here))[:, None], of_near), 1)
+        votes[here] = counts.argmax(axis=1)
+    return Nearest(distance, votes)

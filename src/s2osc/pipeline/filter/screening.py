@@ -1,0 +1,234 @@
+"""The filter as a whole: how distinct every item is, and what that says about the pool.
+
+All signs are measured, labelled items and pool are compared where both are surely known, and a test
+says whether anything in the pool is unknown. If the sources differ, held-back items are moved to
+that of the pool before they are compared with it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy.special import softmax
+
+from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.decision import Evidence
+from s2osc.pipeline.audit.mix import Mix, compare_mix
+from s2osc.pipeline.audit.record import SourcesAudit
+from s2osc.pipeline.audit.sources import (
+    CLEAR_MOVE,
+    LEVEL,
+    Comparison,
+    bring_to_pool,
+    compare_sources,
+    move_held_back,
+)
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
+from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score
+from s2osc.pipeline.filter.signs import Measured, Signs, measure_signs, sum_of_signs
+from s2osc.pipeline.teacher import Teacher, TeacherOutputs
+from s2osc.types import Labelled
+
+SOURCE_TOLERANCE = 0.1
+"""Share of the pool that another source may carry above the held-back items, though it is known:
+held-back items are moved to the pool's source by their middle, not one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """How distinct all items are, and what that says about the pool as a whole."""
+
+    outputs: TeacherOutputs
+    unit: Units
+    w: np.ndarray  # (n,) Eq. 2
+    score: np.ndarray  # (n,) by which D_out is chosen
+    signs: Signs | None = None  # None: ranked by w alone
+    sign_names: tuple[str, ...] = ()  # of all signs measured
+    sources: Comparison | None = None  # None: not compared
+    mix: Mix | None = None
+    by_inputs: Evidence | None = None  # of the inputs alone, judged by all labelled items
+    p_value: float | None = None  # of "nothing is unknown"; None: nothing was held back
+
+    @property
+    def sources_differ(self) -> bool:
+        return self.sources is not None and self.sources.differ
+
+    def brought_to_pool(self, score: np.ndarray, pooled: Pool) -> np.ndarray:
+        """The score with the held-back items moved to the pool's source, where that is another."""
+        if self.sources is None or not self.sources.differ:
+            return score
+        names = self.outputs.logits.argmax(1)
+        return move_held_back(score, names, pooled.is_held_back, self.sources.is_sure)
+
+    def weights(self, pooled: Pool) -> np.ndarray:
+        """(n,) how many known items of the pool each held-back item stands for; 1 for the pool."""
+        of_class = pooled.class_weights * (1.0 if self.mix is None else self.mix.weights)
+        return np.append(np.ones(pooled.n), of_class[pooled.held_back_labels])
+
+    def teaching_weights(self, pooled: Pool) -> np.ndarray:
+        """(n,) the same for steps that learn, to which a calibration item is one of the pool."""
+        return np.where(pooled.is_spy, self.weights(pooled), 1.0)
+
+    def evidence(
+        self,
+        score: np.ndarray,
+        known: np.ndarray,
+        pooled: Pool,
+        *,
+        by: Literal["calibration", "spies"],
+    ) -> Evidence:
+        """Scores and probabilities of the known classes, (n, C), as evidence for the pool.
+
+        Spies are compared with all that is unlabelled, calibration items with the pool.
+        """
+        assert self.p_value is not None, "evidence needs held-back items"
+        of_pool, of_judges, labels = (
+            pooled.of_pool,
+            pooled.of_calibration,
+            pooled.calibration_labels,
+        )
+        if by == "spies":
+            of_pool, of_judges, labels = pooled.of_unlabelled, pooled.of_spies, pooled.spy_labels
+        nearest = known.argmax(1)
+        confidence = known.max(1) / np.maximum(known.sum(1), 1e-12)
+        return Evidence(
+            score=of_pool(score),
+            nearest=of_pool(nearest),
+            nearest_confidence=of_pool(confidence),
+            seed_score=of_judges(score),
+            seed_label=labels,
+            seed_nearest=of_judges(nearest),
+            seed_weight=of_judges(self.weights(pooled)),
+            p_value=self.p_value,
+            sources_differ=self.sources_differ,
+        )
+
+
+def filter_pool(
+    teacher: Teacher, training: Labelled, pooled: Pool, settings: FilterSettings, *, seed: int
+) -> Filtered:
+    """Rank all items by how distinct they are, and test whether any of the pool is unknown."""
+    teacher_outputs = teacher.outputs(pooled.inputs)
+    unit = units(teacher_outputs, settings)
+    w = distinctness(teacher_outputs, unit, settings)
+    plain = Filtered(teacher_outputs, unit, w, score=w)
+    if not pooled.is_calibrated:
+        return plain
+    names = teacher_outputs.logits.argmax(1)
+    if settings.by == "paper":
+        return replace(plain, p_value=unknown_p_value(w, names, pooled))
+    measured = measure_signs(pooled, teacher, teacher_outputs, w, training, seed=seed)
+    signs, is_held_back = measured.signs, pooled.is_held_back
+    sources = compare_pool_with_labelled(measured, names, pooled, seed=seed)
+    mix = mix_of_pool(sources, names, pooled, training.n_classes)
+    if sources.differ:
+        signs = bring_to_pool(signs, names, is_held_back, sources)
+    steady = sum_of_signs(signs, names, pooled.is_spy)
+    filtered = replace(
+        plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
+    )
+    if sources.differ:
+        steady = move_held_back(steady, names, is_held_back, sources.is_sure)
+        p_value = statistics.unknown_at_far_end(
+            pooled.of_pool(steady), pooled.of_calibration(steady), SOURCE_TOLERANCE
+        )
+        return replace(filtered, score=steady, p_value=p_value)
+    p_value = unknown_p_value(steady, names, pooled)
+    by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
+    if by_inputs is not None:
+        p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
+    score = steady
+    if len(pooled.spy_labels) >= FEWEST_SPIES:
+        score = learn_score(
+            signs.columns, pooled.is_spy, filtered.teaching_weights(pooled), seed=seed
+        )
+    return replace(filtered, score=score, by_inputs=by_inputs, p_value=p_value)
+
+
+def unknown_p_value(score: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
+    """The p-value of "nothing is unknown"; ``names`` are the known classes f gives the items."""
+    return statistics.anything_unknown_by_class(
+        pool=pooled.of_pool(score),
+        seeds=pooled.of_calibration(score),
+        pool_named=pooled.of_pool(names),
+        seed_named=pooled.of_calibration(names),
+    )
+
+
+def compare_pool_with_labelled(
+    measured: Measured, names: np.ndarray, pooled: Pool, *, seed: int
+) -> Comparison:
+    """The sources by all signs and calibration items, and by the inputs and most labelled items.
+
+    The smaller p-value counts, doubled.
+    """
+    is_judge = pooled.is_held_back & ~pooled.is_spy
+    found = compare_sources(measured.signs, names, pooled.is_spy, is_judge, seed=seed)
+    if not found.is_possible:
+        return found
+    signs, votes, is_spy, is_judge = measured.of_inputs
+    by_inputs = compare_sources(signs, votes, is_spy, is_judge, seed=seed)
+    return found._replace(p_value=min(1.0, 2 * min(found.p_value, by_inputs.p_value)))
+
+
+def mix_of_pool(sources: Comparison, names: np.ndarray, pooled: Pool, n_classes: int) -> Mix:
+    """How the pool mixes the known classes, by the surely known items."""
+    counts = [
+        np.bincount(names[sources.is_sure & rows], minlength=n_classes)
+        for rows in (~pooled.is_held_back, pooled.is_held_back & ~pooled.is_spy)
+    ]
+    return compare_mix(n_pool=counts[0], n_held_back=counts[1], class_weights=pooled.class_weights)
+
+
+def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> Evidence | None:
+    """The evidence of the inputs alone, judged by most labelled items; None without any."""
+    signs, names, is_spy, is_judge = measured.of_inputs
+    if not is_judge.any() or not is_spy.any():
+        return None
+    score, n = sum_of_signs(signs, names, is_spy), pooled.n
+    known = softmax(pooled.of_pool(logits), axis=1)
+    return Evidence(
+        score=score[:n],
+        nearest=known.argmax(1),
+        nearest_confidence=known.max(1),
+        seed_score=score[is_judge],
+        seed_label=measured.labels,
+        seed_nearest=names[is_judge],
+        seed_weight=np.ones(int(is_judge.sum())),
+        p_value=statistics.anything_unknown_by_class(
+            score[:n], score[is_judge], names[:n], names[is_judge]
+        ),
+    )
+
+
+def with_sure_items(
+    training: Labelled, pooled: Pool, sources: Comparison, teacher_outputs: TeacherOutputs
+) -> Labelled:
+    """The training items and the surely known items of a pool from another source, as f names them.
+
+    Without them g would learn that only what looks like the labelled items is known.
+    """
+    rows = pooled.of_unlabelled(sources.is_sure).nonzero()[0]
+    names = teacher_outputs.logits[rows].argmax(1)
+    return Labelled(
+        np.concatenate([training.inputs, pooled.inputs[rows]]),
+        np.concatenate([training.labels, names]),
+    )
+
+
+def audit_sources(filtered: Filtered) -> SourcesAudit | None:
+    """What the comparison of the sources says; None where they could not be compared."""
+    found, signs = filtered.sources, filtered.sign_names
+    if found is None or not found.is_possible:
+        return None
+    order = np.argsort(-np.abs(found.deviations), kind="stable")
+    clear = [signs[i] for i in order if abs(found.deviations[i]) > CLEAR_MOVE]
+    return SourcesAudit(
+        p_value=found.p_value,
+        level=LEVEL,
+        n_pool=found.n_sure,
+        n_labelled=found.n_compared,
+        differ=found.differ,
+        signs=tuple(clear) if found.differ else (),
+    )

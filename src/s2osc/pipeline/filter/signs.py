@@ -1,0 +1,232 @@
+"""Signs that an item is of no known class, and their sum.
+
+Each sign rises with the belief that an item is unknown. Signs come in families, which see different
+things: what f answers, how far the nearest labelled items are in the inputs, how few of the
+neighbours there are labelled, and both in the embedding of f. Every family weighs the same: a sum
+needs no weights that would have to be learnt from this pool, and so cannot learn what else, apart
+from classes, differs between labelled items and pool.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from s2osc.nets.training import outputs
+from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.filter.neighbours import (
+    FEW_NEIGHBOURS,
+    MOST_NEIGHBOURS,
+    N_COMPONENTS,
+    Neighbours,
+    find_neighbours,
+    input_spaces,
+    lack_by_distance,
+    lack_of_known,
+    nearest_labelled,
+    principal_components,
+)
+from s2osc.pipeline.teacher import Teacher, TeacherOutputs
+from s2osc.seeding import rng
+from s2osc.types import Labelled
+
+FEWEST_OF_CLASS = 20
+"""A class with fewer reference items is standardised together with the others."""
+TEACHING = 1 / 3
+"""Of the labelled items, where the inputs alone are judged: enough to know what is usual."""
+LEAST_SPREAD = 0.25
+"""Of the common spread: what a class that hardly varies counts with at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """The signs of n items, with the name of each sign and the family it belongs to."""
+
+    columns: np.ndarray  # (n, m)
+    names: tuple[str, ...]
+    families: tuple[str, ...]
+
+    def take(self, signs: np.ndarray) -> "Signs":
+        """Only some of the signs."""
+        chosen = np.arange(len(self.names))[signs]
+        return Signs(
+            self.columns[:, chosen],
+            tuple(self.names[i] for i in chosen),
+            tuple(self.families[i] for i in chosen),
+        )
+
+    def of_rows(self, rows: slice) -> "Signs":
+        return replace(self, columns=self.columns[rows])
+
+    def by_family(self, values: np.ndarray) -> np.ndarray:
+        """(n, families): the mean of ``values`` (n, m) over the signs of each family."""
+        kinds = list(dict.fromkeys(self.families))
+        of_sign = np.array([kinds.index(family) for family in self.families])
+        return np.stack([values[:, of_sign == i].mean(axis=1) for i in range(len(kinds))], axis=1)
+
+
+class InputSigns(NamedTuple):
+    """Signs that f has no part in, so that training items can judge, too: most of them do.
+
+    A third of all labelled items teaches, the others judge; training items that were chosen, not
+    drawn, are no sample of their class, and all of them teach. Rows are the pool, then all labelled
+    items. Nothing depends on which of pool and judges is which, so that known items of the pool and
+    judges are exchangeable.
+    """
+
+    signs: Signs
+    names: np.ndarray  # (n,) the class most of the nearest teaching items have
+    is_spy: np.ndarray  # (n,) teaches
+    is_judge: np.ndarray  # (n,)
+
+
+class Measured(NamedTuple):
+    """All signs of the items, and those of the inputs alone."""
+
+    signs: Signs  # of pool, calibration items and spies
+    of_inputs: InputSigns
+    labels: np.ndarray  # of the judges of the inputs
+
+
+def measure_signs(
+    pooled: Pool,
+    teacher: Teacher,
+    teacher_outputs: TeacherOutputs,
+    w: np.ndarray,
+    training: Labelled,
+    *,
+    seed: int,
+) -> Measured:
+    """The signs of all items; ``w`` is Eq. 2. Calibration items count as unlabelled in all."""
+    n = len(pooled.inputs)
+    labels = np.concatenate([np.full(pooled.n, -1), pooled.held_back_labels, training.labels])
+    is_open = np.arange(len(labels)) >= pooled.n_unlabelled  # spies and training items
+    spaces = find_spaces(np.concatenate([pooled.inputs, training.inputs]), seed=seed)
+    of_inputs, _ = signs_of_inputs(spaces, is_open, labels, seed=seed)
+    in_embedding = _signs_of_embedding(pooled, teacher, teacher_outputs, training, seed=seed)
+    of_f = Signs(np.stack([w, teacher_outputs.entropy], axis=1), ("w", "entropy of f"), ("f", "f"))
+    if pooled.training_is_random:
+        teaches = rng(seed, "teaching").random(len(labels)) < TEACHING
+    else:
+        teaches = np.arange(len(labels)) >= n
+    is_spy, is_judge = (labels >= 0) & teaches, (labels >= 0) & ~teaches
+    free = InputSigns(*signs_of_inputs(spaces, is_spy, labels, seed=seed), is_spy, is_judge)
+    signs = joined_signs(of_f, of_inputs.of_rows(slice(n)), in_embedding)
+    return Measured(signs, free, labels[is_judge])
+
+
+class Space(NamedTuple):
+    """All items as points of one space, with the nearest neighbours of each."""
+
+    points: np.ndarray
+    neighbours: Neighbours
+
+
+def find_spaces(inputs: np.ndarray, *, seed: int) -> list[Space]:
+    """The spaces of the inputs, with neighbours among all items."""
+    what = "neighbours among the inputs"
+    return [
+        Space(points, find_neighbours(points, len(points), seed=seed, what=what))
+        for points in input_spaces(inputs, seed=seed)
+    ]
+
+
+def signs_of_inputs(
+    spaces: Sequence[Space], is_known: np.ndarray, labels: np.ndarray, *, seed: int
+) -> tuple[Signs, np.ndarray]:
+    """How few known neighbours every item has and how far they are, where ``is_known`` alone count.
+
+    Also the class (n,) that most of the nearest known items have, by vote over the spaces.
+    """
+    rows, n_classes = np.flatnonzero(is_known), max(int(labels.max()) + 1, 1)
+    found, votes = [], np.zeros((len(labels), n_classes))
+    for number, (points, near) in enumerate(spaces, start=1):
+        for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
+            lack = lack_of_known(near, is_known.astype(float), k)
+            found.append((f"known neighbours, inputs {number}, {k}", "neighbours", lack))
+        nearest = nearest_labelled(
+            points, rows, labels[rows], n_classes, seed=seed, what="nearest labelled items"
+        )
+        found.append((f"distance, inputs {number}", "distance", nearest.distance))
+        ratio = lack_by_distance(points, near, nearest.distance, float(is_known.mean()))
+        found.append((f"relative distance, inputs {number}", "neighbours", ratio))
+        votes[np.arange(len(labels)), nearest.votes] += 1
+    return _stack(found), votes.argmax(axis=1)
+
+
+def _signs_of_embedding(
+    pooled: Pool,
+    teacher: Teacher,
+    teacher_outputs: TeacherOutputs,
+    training: Labelled,
+    *,
+    seed: int,
+) -> Signs:
+    """The same in f's embedding: the spies among the neighbours, the distance to training items."""
+    embeddings = teacher_outputs.embeddings
+    embedded = principal_components(embeddings, N_COMPONENTS["embedding"], seed=seed)
+    near = find_neighbours(embedded, len(embeddings), seed=seed, what="neighbours in f's embedding")
+    found = []
+    for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
+        lack = lack_of_known(near, pooled.is_spy.astype(float), k)
+        found.append((f"known neighbours, embedding, {k}", "embedding", lack))
+    trained = outputs(teacher.network, training.inputs, what="f answers").embeddings
+    points = np.concatenate([embeddings, trained])
+    nearest = nearest_labelled(
+        points,
+        np.arange(len(embeddings), len(points)),
+        training.labels,
+        training.n_classes,
+        seed=seed,
+        what="nearest labelled items in f's embedding",
+    )
+    found.append(("distance, embedding", "embedding", nearest.distance[: len(embeddings)]))
+    return _stack(found)
+
+
+def joined_signs(*parts: Signs) -> Signs:
+    return Signs(
+        np.concatenate([part.columns for part in parts], axis=1),
+        sum((part.names for part in parts), ()),
+        sum((part.families for part in parts), ()),
+    )
+
+
+def _stack(found: Sequence[tuple[str, str, np.ndarray]]) -> Signs:
+    names, families, columns = zip(*found, strict=True)
+    return Signs(np.stack(columns, axis=1), names, families)
+
+
+def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
+    """(n,) the mean over the families of the standardised signs."""
+    values = np.stack(
+        [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
+    )
+    return signs.by_family(values).mean(axis=1)
+
+
+def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
+    """Values in units of the upper spread of the reference items of the same predicted class.
+
+    Far out they grow as their logarithm, so that no sign silences the others.
+
+    >>> standardise(np.array([0.0, 1, 2, 4]), np.zeros(4, int), np.arange(4) < 3).round(2).tolist()
+    [-1.05, 0.0, 1.05, 2.04]
+    """
+    reference = values[is_reference]
+    middle, spread = _middle_and_spread(reference)
+    centred = np.empty(len(values))
+    for name in np.unique(names):
+        own = values[is_reference & (names == name)]
+        at, scale = _middle_and_spread(own) if len(own) >= FEWEST_OF_CLASS else (middle, spread)
+        rows = names == name
+        centred[rows] = (values[rows] - at) / max(scale, LEAST_SPREAD * spread, 1e-12)
+    return np.arcsinh(centred)
+
+
+def _middle_and_spread(values: np.ndarray) -> tuple[float, float]:
+    if not len(values):
+        return 0.0, 1.0
+    middle, upper = np.quantile(values, [0.5, 0.9])
+    return float(middle), float(upper - middle)
