@@ -18,7 +18,7 @@ from scipy.special import gammaln
 from scipy.stats import beta, hypergeom
 
 CONFIDENCE = 0.95
-SCANNED = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+SCANNED = (0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
 """Shares of the ranking, from the top, that are tested: a rare class is at the very top, and a few
 seeds are evidence only by how low they all rank."""
 FEWEST_SCANNED = 5
