@@ -90,6 +90,9 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     transduction_ : (n,) label of every row of ``X``, ``-1`` (or "unknown") where it is unknown.
     audit_ : what the seeds say about the answer, as in ``summary.json``: a sentence, rates with
         their intervals, the operating curve, cautions. None without seeds, or without a pool.
+    p_known_ : (n,) of every row of the pool the share of known items at least as strange, a
+        conformal p-value; NaN elsewhere. An item is unknown where it is at most
+        ``audit_["operating_point"]``. None without seeds, or without a pool.
     groups_ : (n,) group of every unknown row from 0, -1 elsewhere.
     model_ : the fitted model.
 
@@ -158,6 +161,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         known = Labelled(X[~in_pool], labels)
         self.groups_ = np.full(len(y), -1)
         self.audit_: dict[str, Any] | None = None
+        self.p_known_: np.ndarray | None = None
         self.model_: OpenSetModel | KnownOnlyModel
         with shown() if self.verbose else nullcontext():
             if in_pool.any():
@@ -166,6 +170,9 @@ class S2OSC(ClassifierMixin, BaseEstimator):
                 self.groups_[in_pool] = solution.answer.groups
                 if audit := solution.audit(self._class_names()):
                     self.audit_ = tell(audit)
+                if solution.answer.p_known is not None:
+                    self.p_known_ = np.full(len(y), np.nan)
+                    self.p_known_[in_pool] = solution.answer.p_known
             else:
                 self.model_ = method.fit_known_only(known, seed=seed, device=device)
         self._name_answers(has_pool=bool(in_pool.any()))
@@ -200,6 +207,14 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         inputs = self._check(X)
         return self.model_.predict(inputs).unknown_score
 
+    def p_known(self, X: Any) -> np.ndarray | None:
+        """The share of known items at least as strange as each row; None without seeds.
+
+        ``predict`` calls a row unknown where it is at most ``model_.operating_point``.
+        """
+        inputs = self._check(X)
+        return self.model_.predict(inputs).p_known
+
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder that ``load`` and ``s2osc predict --model`` read."""
         check_is_fitted(self)
@@ -216,6 +231,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         place = {name: row for row, name in enumerate(classes.tolist())} | marks
         labels = np.array([place[name] for name in self.transduction_.tolist()], np.int64)
         rows = {"labels": labels, "groups": self.groups_.astype(np.int64)}
+        if self.p_known_ is not None:
+            rows["p_known"] = self.p_known_
         write_whole(folder / FIT, as_json(fit))
         write_whole(folder / ROWS, save_arrays(rows))
 
@@ -224,7 +241,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         """The estimator that ``save`` wrote, fitted; its parameters are the defaults.
 
         A folder ``model`` that ``s2osc classify`` wrote holds the model alone: classes are text,
-        and ``transduction_``, ``groups_`` and ``audit_`` are missing. Nothing in it is ever run.
+        and ``transduction_``, ``groups_``, ``p_known_`` and ``audit_`` are missing.
+        Nothing in it is ever run.
         """
         folder = Path(folder)
         saved = load_model(folder, resolve_device(device))
@@ -250,7 +268,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
             with guarded(folder / ROWS, COPY_AGAIN, ModelError):
                 rows = load_arrays(content)
                 labels, estimator.groups_ = rows["labels"], rows["groups"]
-                if labels.min() < UNSURE or len(labels) != len(estimator.groups_):
+                estimator.p_known_ = rows.get("p_known")
+                if labels.min() < UNSURE or any(len(each) != len(labels) for each in rows.values()):
                     raise ValueError("its labels and groups do not fit together")
                 estimator.transduction_ = estimator._names(labels)
         return estimator

@@ -126,6 +126,8 @@ class Predictions:
     confidence: np.ndarray  # (n,) float: probability of the label given
     nearest: np.ndarray | None = field(default=None, kw_only=True)
     """(n,) int: the best known class of each item, also of those called unknown."""
+    p_known: np.ndarray | None = field(default=None, kw_only=True)
+    """(n,) float: the share of known items at least as strange; None: nothing was held back."""
 
 
 @dataclass(frozen=True)

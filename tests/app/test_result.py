@@ -14,6 +14,7 @@ from s2osc.app.result import (
     count_labels,
     known_confidence,
     table_bytes,
+    write_tables,
     write_skipped,
     write_summary,
 )
@@ -123,7 +124,12 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
     answer, classes = answer_of([0, -1, 0, -2], [-1, 0, -1, -1]), ['x "y", z', "w"]
     for suffix in (".csv", ".parquet"):
         content = table_bytes(
-            suffix, names=names, answer=answer, nearest_confidence=np.ones(4), classes=classes
+            suffix,
+            names=names,
+            answer=answer,
+            nearest_confidence=np.ones(4),
+            operating_point=0.25,
+            classes=classes,
         )
         (tmp_path / f"t{suffix}").write_bytes(content)
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as lines:
@@ -135,13 +141,38 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
     table = pq.read_table(tmp_path / "t.parquet")
     assert table["item"].to_pylist() == names
     assert table["distinctness"].to_pylist() == [0, 0.25, 0.5, 0.75]
+    assert table["operating_point"].to_pylist() == [0.25] * 4
+    assert table["p_known"].to_pylist() == [None] * 4  # nothing was held back
+    assert [row["p_known"] for row in rows] == [""] * 4
+
+
+def test_in_both_tables_unknown_is_what_has_a_p_value_up_to_the_operating_point(tmp_path):
+    result = result_of()
+    result = result.decided(result.decision)
+    write_tables(tmp_path, result)
+    with (tmp_path / "predictions.csv").open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    written = [(float(row["p_known"]), float(row["operating_point"])) for row in rows]
+    table = pq.read_table(tmp_path / "predictions.parquet")
+    assert written == list(
+        zip(table["p_known"].to_pylist(), table["operating_point"].to_pylist(), strict=True)
+    )
+    is_unknown = [row["label"] == "unknown" for row in rows]
+    assert any(is_unknown)
+    assert is_unknown == [p <= at for p, at in written]
+    assert {at for _, at in written} == {result.summary()["audit"]["operating_point"]}
 
 
 def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
     names, classes = ["=cmd|' /C calc'!A0", "-5", "'@x", "a"], ["+1 555", "w"]
     answer = answer_of([0, -1, 0, 1], [-1, 0, -1, -1])
     content = table_bytes(
-        ".csv", names=names, answer=answer, nearest_confidence=np.ones(4), classes=classes
+        ".csv",
+        names=names,
+        answer=answer,
+        nearest_confidence=np.ones(4),
+        operating_point=None,
+        classes=classes,
     )
     (tmp_path / "t.csv").write_bytes(content)
     write_skipped(tmp_path / "s.csv", [Skipped("=1", "@bad")])

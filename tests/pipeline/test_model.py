@@ -10,7 +10,7 @@ from s2osc.nets.training import Outputs
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace
-from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs
 from s2osc.types import UNKNOWN
@@ -46,10 +46,22 @@ def make_teacher(taught, entropy=0.0, distance=0.0):
     return Remembering(None, np.zeros((taught.shape[1], 2)), teacher_outputs=teacher_outputs)
 
 
-def answer(
-    logits, taught, *, unknown="one", vote=False, inputs=None, threshold=None, **teacher_outputs
-):
+def answer(logits, taught, **changes):
     """The answer of a model whose f and g gave these logits; groups lie around 0 and 10."""
+    return answer_and_model(logits, taught, **changes)[0]
+
+
+def answer_and_model(
+    logits,
+    taught,
+    *,
+    unknown="one",
+    vote=False,
+    inputs=None,
+    threshold=None,
+    calibration=None,
+    **teacher_outputs,
+):
     n = len(logits)
     groups = np.repeat([0, 1], 3)
     grouping = Grouping(10.0 * groups[:, None], groups, np.ones(2), np.ones(2), 2, 2)
@@ -61,9 +73,10 @@ def answer(
         FilterSettings(),
         Units(0.5, 10.0),
         threshold,
+        calibration=calibration,
     )
     inputs = np.zeros(n) if inputs is None else np.array(inputs)
-    return model.answer(inputs.astype(np.float32)[:, None])
+    return model.answer(inputs.astype(np.float32)[:, None]), model
 
 
 EVEN = [[0.0, 0.0]]
@@ -120,7 +133,30 @@ def test_no_items_have_no_answer():
     assert found.labels.shape == found.groups.shape == (0,)
 
 
+def test_new_items_are_unknown_exactly_up_to_the_operating_point():
+    calibration = CalibrationScores(np.array([-2.0, 0.0, 1.0, 3.0]), np.array([1.0, 1.0, 2.0, 1.0]))
+    odds = np.array([-9.0, 0.0, 1.0, 2.0, 3.0, 9.0])
+    logits = np.column_stack([np.full((6, 2), -log(2)), odds])
+    found, model = answer_and_model(
+        logits, np.zeros((6, 2)), threshold=1.0, calibration=calibration
+    )
+    np.testing.assert_allclose(found.p_known, [1, 6 / 7, 5 / 7, 3 / 7, 3 / 7, 2 / 7])
+    assert model.operating_point == 3 / 7
+    np.testing.assert_array_equal(found.labels == UNKNOWN, found.p_known <= model.operating_point)
+
+
 # f alone
+
+
+def test_f_alone_compares_entropies_and_reaches_no_operating_point():
+    entropy = np.array([log(2), 0.0])
+    calibration = CalibrationScores(np.array([0.0, 0.1, 0.2]), np.ones(3))
+    model = KnownOnlyModel(make_teacher(np.zeros((2, 2)), entropy), calibration=calibration)
+    found = model.answer(np.zeros((2, 1), np.float32))
+    assert found.p_known.tolist() == [0.25, 1.0]
+    assert model.operating_point == 0
+    without = KnownOnlyModel(make_teacher(np.zeros((2, 2)), entropy))
+    assert without.answer(np.zeros((2, 1), np.float32)).p_known is None
 
 
 def test_f_alone_names_a_known_class_and_never_calls_anything_unknown():

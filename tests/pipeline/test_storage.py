@@ -19,7 +19,7 @@ from s2osc.nets.networks import Network
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
-from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, replace_threshold
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.scaling import UNSCALED, fit_scaling
@@ -86,6 +86,7 @@ def untrained(inputs, n_groups=2, threshold=0.25):
         Units(0.25, 3.5),
         threshold,
         fit_scaling(inputs),
+        CalibrationScores(np.sort(draw(9)), random.uniform(0.5, 2, 9)),
     )
 
 
@@ -99,6 +100,8 @@ def assert_answers_are_identical(before, after, inputs):
     mine, theirs = before.answer(inputs), after.answer(inputs)
     for name in ("labels", "groups", "unknown_score", "confidence", "distinctness", "filtered"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name), name)
+    np.testing.assert_array_equal(mine.p_known, theirs.p_known)
+    assert before.operating_point == after.operating_point
     np.testing.assert_array_equal(before.probabilities(inputs), after.probabilities(inputs))
 
 
@@ -317,6 +320,13 @@ def test_a_model_of_format_3_sees_vectors_as_they_are(folder):
     edit(folder, format=3, weights_sha256=hashlib.sha256(content).hexdigest())
     model = replace(untrained(BLOBS.pool), scaling=UNSCALED)
     assert_answers_are_identical(model, load_model(folder).model, BLOBS.pool)
+
+
+def test_a_model_without_calibration_items_answers_without_p_values(tmp_path):
+    save_model(tmp_path, replace(untrained(BLOBS.pool), calibration=None), CLASSES)
+    model = load_model(tmp_path).model
+    assert model.answer(BLOBS.pool).p_known is None
+    assert model.operating_point is None
 
 
 def test_images_with_a_scaling_are_refused(tmp_path):

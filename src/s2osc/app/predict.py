@@ -49,6 +49,7 @@ def predict_files(
             names=found.names,
             answer=answer,
             nearest_confidence=known_confidence(saved.model.probabilities(inputs)),
+            operating_point=saved.model.operating_point,
             classes=saved.classes,
         )
         write(table)

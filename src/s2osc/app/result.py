@@ -135,6 +135,7 @@ class Result:
             labels=decision.labels,
             unknown_score=decision.unknown_score,
             confidence=decision.confidence,
+            p_known=decision.p_known,
             groups=np.where(decision.labels == UNKNOWN, self.groups, -1),
         )
         audit = decision.audit.named(self.classes)
@@ -265,9 +266,14 @@ def table_bytes(
     names: list[str],
     answer: Answer,
     nearest_confidence: np.ndarray,
+    operating_point: float | None,
     classes: Sequence[str],
 ) -> bytes:
-    """One row per item, as the content of a .csv or .parquet file."""
+    """One row per item, as the content of a .csv or .parquet file.
+
+    An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
+    """
+    n = len(names)
     label_names = np.array([*classes, *UNNAMED], object)
     columns: dict[str, Any] = {
         "item": names,
@@ -276,6 +282,8 @@ def table_bytes(
         "confidence": answer.confidence.astype(np.float32),
         "nearest": label_names[answer.nearest],
         "nearest_confidence": nearest_confidence.astype(np.float32),
+        "p_known": pa.nulls(n, pa.float64()) if answer.p_known is None else answer.p_known,
+        "operating_point": pa.array([operating_point] * n, pa.float64()),
         "unknown_score": answer.unknown_score.astype(np.float32),
         "distinctness": answer.distinctness.astype(np.float32),
         "filtered": answer.filtered,
@@ -293,6 +301,7 @@ def write_tables(folder: Path, result: Result) -> None:
             names=result.names,
             answer=result.answer,
             nearest_confidence=result.nearest_confidence,
+            operating_point=result.audit.operating_point if result.audit else None,
             classes=result.classes,
         )
         (folder / f"predictions{suffix}").write_bytes(content)
@@ -339,7 +348,7 @@ def write_measured(folder: Path, result: Result) -> None:
 
 def write_unfinished(folder: Path, result: Result) -> None:
     """The answer exactly as it is, and what the page is drawn from."""
-    arrays = {name: getattr(result.answer, name) for name in COLUMNS} | {
+    arrays = {name: getattr(result.answer, name) for name in (*COLUMNS, "p_known")} | {
         name: getattr(result, name) for name in ("nearest_confidence", "embeddings", "images")
     }
     texts = {"names": result.names, "truth": result.truth, "questions": result.questions}
@@ -428,7 +437,7 @@ def read_unfinished(path: Path, n_classes: int) -> dict[str, Any]:
             raise ValueError(f"it is not about the {n} items of the pool")
         if not all(np.isfinite(values).all() for values in arrays.values()):
             raise ValueError("it holds values that are no numbers")
-        answer = Answer(**{name: arrays[name] for name in COLUMNS})
+        answer = Answer(**{name: arrays[name] for name in COLUMNS}, p_known=arrays.get("p_known"))
         limits = (("labels", UNSURE, n_classes), ("nearest", 0, n_classes), ("groups", -1, n))
         for name, least, end in limits:
             if arrays[name].min() < least or arrays[name].max() >= end:

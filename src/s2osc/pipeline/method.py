@@ -46,7 +46,7 @@ from s2osc.pipeline.filter.screening import (
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
 from s2osc.pipeline.grouping.rotation import Pictures
 from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
-from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.student import (
@@ -121,9 +121,11 @@ class Verdict:
     unknown_score: np.ndarray  # (n,)
     confidence: np.ndarray  # (n,)
     nearest: np.ndarray  # (n,) the best known class
+    p_known: np.ndarray | None  # (n,); None: no seeds, as are the next three
     embeddings: np.ndarray  # (n, d)
-    evidence: Evidence | None = None  # None: no seeds
+    evidence: Evidence | None = None
     audit: Audit | None = None
+    calibration: CalibrationScores | None = None  # by the score that new items have
     odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: they are not what decided
     threshold_for_new: float | None = None  # on the log-odds of g; None: g's largest output
 
@@ -220,7 +222,8 @@ class S2OSCMethod:
             # Nothing in the pool is unknown, so no student is trained.
             selection = select_nothing(filtered, pooled)
             verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
-            model, groups = KnownOnlyModel(teacher), np.full(pooled.n, -1)
+            model = KnownOnlyModel(teacher, calibration=verdict.calibration)
+            groups = np.full(pooled.n, -1)
         else:
             with clock("filter"):
                 selection = self._select(filtered, pooled, training, seed=seed)
@@ -249,6 +252,7 @@ class S2OSCMethod:
                 distinctness=pooled.of_pool(filtered.w),
                 filtered=np.isin(np.arange(pooled.n), selection.parts.unknown),
                 nearest=verdict.nearest,
+                p_known=verdict.p_known,
             ),
             partition=Partition(
                 unknown=selection.parts.unknown[selection.parts.unknown < pooled.n],
@@ -345,11 +349,17 @@ class S2OSCMethod:
     def _decide_by_teacher(self, filtered: Filtered, pooled: Pool, *, seed: int) -> Verdict:
         """f's answer for a pool in which nothing is unknown."""
         known = softmax(filtered.outputs.logits, axis=1)
-        return verdict_by_seeds(
-            filtered.evidence(filtered.score, known, pooled, by="calibration"),
+        evidence = filtered.evidence(filtered.score, known, pooled, by="calibration")
+        verdict = verdict_by_seeds(
+            evidence,
             self.decision,
             embeddings=pooled.of_pool(filtered.outputs.embeddings),
             seed=seed,
+        )
+        entropy = filtered.brought_to_pool(filtered.outputs.entropy, pooled)
+        return replace(
+            verdict,
+            calibration=CalibrationScores(pooled.of_calibration(entropy), evidence.seed_weight),
         )
 
     def _decide(
@@ -373,6 +383,7 @@ class S2OSCMethod:
                 unknown_score=p[:, -1],
                 confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest]),
                 nearest=nearest,
+                p_known=None,
                 embeddings=embeddings,
             )
         if self.decision.rule == "argmax":
@@ -392,7 +403,9 @@ class S2OSCMethod:
             seed=seed,
         )
         return replace(
-            verdict, threshold_for_new=threshold_for_new(by_calibration, odds, self.decision)
+            verdict,
+            calibration=CalibrationScores(odds[pooled.n :], by_calibration.seed_weight),
+            threshold_for_new=threshold_for_new(by_calibration, odds, self.decision),
         )
 
     def _best_score(
@@ -443,6 +456,7 @@ class S2OSCMethod:
             filtering=self.filtering,
             unit=filtered.unit,
             threshold=verdict.threshold_for_new,
+            calibration=verdict.calibration,
         )
 
     def _group(
@@ -519,6 +533,7 @@ def verdict_by_seeds(
         unknown_score=decision.unknown_score,
         confidence=decision.confidence,
         nearest=evidence.nearest,
+        p_known=decision.p_known,
         embeddings=embeddings,
         evidence=evidence,
         audit=decision.audit,

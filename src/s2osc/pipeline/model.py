@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import softmax
 
 from s2osc.nets.networks import one_vector
+from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace
@@ -13,6 +14,17 @@ from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.types import UNKNOWN, Answer, Predictions
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationScores:
+    """What new items are compared with: the calibration items by the score that new items have."""
+
+    scores: np.ndarray  # (m,) rise with the belief that an item is unknown
+    weights: np.ndarray  # (m,) how many known items each stands for, relatively
+
+    def operating_point(self, threshold: float) -> float:
+        return statistics.operating_point(self.scores, self.weights, threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +39,14 @@ class OpenSetModel:
     unit: Units
     threshold: float | None = None  # on the log-odds of g, from the seeds; None: g's largest output
     scaling: Scaling = UNSCALED  # of items as they come
+    calibration: CalibrationScores | None = None  # log-odds of g; None: nothing was held back
+
+    @property
+    def operating_point(self) -> float | None:
+        """New items are unknown where p_known is at most this; None: g's largest output decides."""
+        if self.threshold is None or self.calibration is None:
+            return None
+        return self.calibration.operating_point(self.threshold)
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
@@ -59,6 +79,7 @@ class OpenSetModel:
             distinctness=distinctness(teacher_outputs, self.unit, self.filtering),
             filtered=np.zeros(len(p), bool),
             nearest=known_class,
+            p_known=_p_known(self.calibration, self.student.log_odds(logits)),
         )
 
     def predicts_unknown(self, logits: np.ndarray) -> np.ndarray:
@@ -78,6 +99,12 @@ class KnownOnlyModel:
 
     teacher: Teacher
     scaling: Scaling = UNSCALED  # of items as they come
+    calibration: CalibrationScores | None = None  # entropies of f; None: nothing was held back
+
+    @property
+    def operating_point(self) -> float | None:
+        """0, as no new item is called unknown; None: nothing was held back."""
+        return None if self.calibration is None else 0.0
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
@@ -95,6 +122,7 @@ class KnownOnlyModel:
             distinctness=teacher_outputs.entropy + teacher_outputs.distance,
             filtered=np.zeros(n, bool),
             nearest=p.argmax(1),
+            p_known=_p_known(self.calibration, teacher_outputs.entropy),
         )
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
@@ -104,3 +132,9 @@ class KnownOnlyModel:
         """(n, C + 1): each known class, then unknown, which is never."""
         known = self.teacher.probabilities(self.scaling.transform(inputs))
         return np.pad(known, ((0, 0), (0, 1)))
+
+
+def _p_known(calibration: CalibrationScores | None, scores: np.ndarray) -> np.ndarray | None:
+    if calibration is None:
+        return None
+    return statistics.p_known(scores, calibration.scores, calibration.weights)

@@ -20,7 +20,7 @@ from s2osc.nets.networks import Network, NetworkSettings
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
-from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import (
     COPY_AGAIN,
     DESCRIPTION,
@@ -44,6 +44,7 @@ LARGEST_WEIGHTS = 2**33  # bytes: two networks as large as any may be, and group
 LARGEST_AXIS = 10_000_000  # of inputs and outputs
 SPACE = tuple(field.name for field in fields(GroupingSpace))
 SCALING = tuple(field.name for field in fields(Scaling))
+CALIBRATION = tuple(field.name for field in fields(CalibrationScores))
 GROUPING = ("items", "groups", "stability", "tightness")
 
 
@@ -116,6 +117,8 @@ def _networks(model: OpenSetModel | KnownOnlyModel) -> dict[str, Network]:
 def _arrays(model: OpenSetModel | KnownOnlyModel) -> dict[str, np.ndarray]:
     """Every array of a model beside its networks, by the name it is stored under."""
     found = {"teacher_centres": model.teacher.centres} | scaling_arrays(model.scaling)
+    if model.calibration is not None:
+        found |= {f"calibration.{name}": getattr(model.calibration, name) for name in CALIBRATION}
     if isinstance(model, KnownOnlyModel):
         return found
     space = {f"space.{name}": getattr(model.space, name) for name in SPACE}
@@ -169,10 +172,11 @@ def _assemble(
     n_embedding = network.head.in_features
     centres = _array(tensors, "teacher_centres", (len(classes), n_embedding))
     teacher, scaling = Teacher(network, centres), read_scaling(tensors, network)
+    calibration = _read_calibration(tensors)
     entry = description["backbone"]
     backbone = None if entry is None else BackboneEntry.from_json(entry)
     if description["kind"] == "known only":
-        return SavedModel(KnownOnlyModel(teacher, scaling), classes, backbone)
+        return SavedModel(KnownOnlyModel(teacher, scaling, calibration), classes, backbone)
     if description["kind"] != "open set":
         raise ValueError(f"kind is {description['kind']!r:.100}")
     space = _read_space(tensors, network)
@@ -184,6 +188,7 @@ def _assemble(
         filtering=change(FilterSettings(), description["filtering"]),
         unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
         threshold=read_number(description["threshold"]),
+        calibration=calibration,
         scaling=scaling,
     )
     return SavedModel(model, classes, backbone)
@@ -265,6 +270,17 @@ def _read_space(tensors: dict[str, torch.Tensor], network: Network) -> GroupingS
     if not arrays["input_scale"].all():
         raise ValueError("space.input_scale holds 0")
     return GroupingSpace(**arrays)
+
+
+def _read_calibration(tensors: dict[str, torch.Tensor]) -> CalibrationScores | None:
+    """What new items are compared with; None where nothing was held back, or in older models."""
+    if "calibration.scores" not in tensors:
+        return None
+    scores = _array(tensors, "calibration.scores", (None,))
+    weights = _array(tensors, "calibration.weights", (len(scores),))
+    if not len(scores) or not (weights > 0).all():
+        raise ValueError("calibration.weights holds values that are not above 0, or none")
+    return CalibrationScores(scores, weights)
 
 
 def _read_student(

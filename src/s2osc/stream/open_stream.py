@@ -49,6 +49,7 @@ class WindowAnswer:
     groups: np.ndarray  # (n,) group of an unknown item from 0, -1 elsewhere
     confidence: np.ndarray  # (n,)
     unknown_score: np.ndarray  # (n,)
+    p_known: np.ndarray | None  # (n,) the share of known items at least as strange; None: no seeds
     queries: np.ndarray  # row numbers to ask a person about, the most informative first
     why: list[str]  # why each of them
     audit: dict[str, Any] | None  # None without seeds
@@ -189,6 +190,7 @@ class OpenStream:
             groups=answer.groups,
             confidence=answer.confidence,
             unknown_score=answer.unknown_score,
+            p_known=answer.p_known,
             queries=opened.queries.rows,
             why=opened.queries.why,
             audit=tell(audit) if audit else None,

@@ -104,6 +104,52 @@ def test_alarms_in_the_pool_are_as_rare_as_promised():
     assert np.mean(rates) == pytest.approx(0.1, abs=0.01)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_values=st.integers(2, 400),
+    n_seeds=st.integers(2, 60),
+    aim=st.sampled_from(["balance", "recall"]),
+    unsure=st.booleans(),
+    weighted=st.booleans(),
+)
+def test_unknown_are_exactly_the_items_with_a_p_value_up_to_the_operating_point(
+    seed, n_values, n_seeds, aim, unsure, weighted
+):
+    evidence, random = make_evidence(n_seeds=n_seeds, seed=seed), np.random.default_rng(seed)
+    weights = random.uniform(0.2, 3, n_seeds) if weighted else np.ones(n_seeds)
+    tied = replace(  # the fewer values, the more scores are equal
+        evidence,
+        score=np.round(evidence.score * n_values / 8),
+        seed_score=np.round(evidence.seed_score * n_values / 8),
+        seed_weight=weights,
+    )
+    found = decide(tied, replace(SEEDS, aim=aim, unsure=unsure), seed=0)
+    assert ((found.p_known > 0) & (found.p_known <= 1)).all()
+    np.testing.assert_array_equal(
+        found.labels == UNKNOWN, found.p_known <= found.audit.operating_point
+    )
+
+
+def test_where_nothing_is_unknown_the_operating_point_is_0(evidence):
+    found = decide(replace(evidence, p_value=0.5), SEEDS, seed=0)
+    assert found.audit.operating_point == 0
+    assert (found.p_known > 0).all()
+
+
+def test_where_g_decides_there_is_no_operating_point(evidence):
+    assert decide(evidence, DecisionSettings(), seed=0).audit.operating_point is None
+
+
+def test_where_no_threshold_finds_more_than_false_alarms_nothing_is_called_unknown():
+    evidence = make_evidence(pi=0.0, n_seeds=5)
+    few = replace(evidence, seed_score=np.full(5, np.sort(evidence.score)[-3]))
+    found = decide(few, SEEDS, seed=0)
+    assert not (found.labels == UNKNOWN).any()
+    assert not found.audit.nothing_unknown
+    assert found.audit.operating_point == 0
+
+
 def test_of_several_scores_the_one_that_finds_most_is_chosen():
     poor, good = make_evidence(shift=1.0), make_evidence(shift=4.0)
     assert estimated_f_out_at(good, SEEDS) > 0.9 > estimated_f_out_at(poor, SEEDS)

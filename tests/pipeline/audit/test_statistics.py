@@ -24,6 +24,8 @@ from s2osc.pipeline.audit.statistics import (
     estimated_f_out,
     exact_interval,
     likely_share,
+    operating_point,
+    p_known,
     purity_of_top,
     smallest_promise,
     tails,
@@ -47,6 +49,58 @@ def mixture(pi, shift, *, n_pool=3_000, n_seeds=1_000, seed=0):
     pool = draw.normal(size=n_pool)
     pool[:n_unknown] += shift
     return pool, draw.normal(size=n_seeds)
+
+
+# The p-value of an item
+
+
+@given(tied_scores, st.integers(0, 2**32 - 1))
+def test_the_p_value_of_a_known_item_is_uniform_or_larger(scores, seed):
+    """Whichever of the scores is that of the item, the others being the seeds."""
+    scores = np.append(scores, random(seed).integers(0, 6))
+    n, others = len(scores), ~np.eye(len(scores), dtype=bool)
+    p = [p_known(scores[[i]], scores[others[i]], np.ones(n - 1))[0] for i in range(n)]
+    assert 0 < min(p) <= max(p) <= 1
+    for level in np.arange(1, n + 1) / n:
+        assert np.mean(np.array(p) <= level + 1e-12) <= level + 1e-9
+    if len(np.unique(scores)) == n:
+        assert sorted(p) == pytest.approx(np.arange(1, n + 1) / n)
+
+
+@given(tied_scores, tied_scores, st.integers(0, 2**32 - 1), st.floats(0.001, 0.999))
+def test_items_above_a_threshold_at_a_seed_have_p_values_up_to_the_operating_point(
+    pool, seeds, seed, rate
+):
+    weights = random(seed).uniform(0.1, 5, len(seeds))
+    threshold = conformal_threshold(seeds, weights, rate)
+    p, at = p_known(pool, seeds, weights), operating_point(seeds, weights, threshold)
+    np.testing.assert_array_equal(p <= at, pool > threshold)
+    assert smallest_promise(weights) <= at + 1e-12
+
+
+@given(tied_scores, st.floats(0.05, 0.999))
+def test_with_equal_weights_the_operating_point_is_within_the_limit(seeds, rate):
+    weights = np.ones(len(seeds))
+    threshold = conformal_threshold(seeds, weights, rate)
+    limit = max(rate, smallest_promise(weights))
+    assert operating_point(seeds, weights, threshold) <= limit + 1e-12
+
+
+def test_the_stranger_an_item_the_smaller_its_p_value():
+    pool, seeds = mixture(0.3, 3.0)
+    p = p_known(np.sort(pool), seeds, random(1).uniform(0.5, 2, len(seeds)))
+    assert (np.diff(p) <= 0).all()
+
+
+def test_no_p_value_reaches_the_operating_point_of_an_infinite_threshold():
+    assert operating_point(np.arange(5.0), np.ones(5), np.inf) == 0
+
+
+def test_a_threshold_between_neighbouring_numbers_separates_them():
+    upper = np.nextafter(1.0, 2.0)
+    for low, high in ((1.0, upper), (upper, np.nextafter(upper, 2.0))):
+        between = tails(np.array([high]), np.array([low]), np.ones(1)).thresholds[1]
+        assert low <= between < high
 
 
 # Exact intervals

@@ -84,6 +84,7 @@ class Decision(NamedTuple):
     labels: np.ndarray  # (n,) a known class, UNKNOWN or UNSURE
     unknown_score: np.ndarray  # (n,) from 0 to 1
     confidence: np.ndarray  # (n,)
+    p_known: np.ndarray  # (n,) the share of known items at least as strange
     threshold: float  # unknown above it
     audit: Audit
 
@@ -110,7 +111,11 @@ def _fewest_below(evidence: Evidence) -> float:
 
 
 def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
-    """The limit the seeds set; above it, if balance is the aim, the best estimated F_out."""
+    """The limit the seeds set; above it, if balance is the aim, the best estimated F_out.
+
+    Infinite where no threshold finds more than false alarms. Any other lies at a seed or, since
+    F_out rises until the next false alarm, just above one: ``operating_point`` needs that.
+    """
     limit = statistics.conformal_threshold(
         evidence.seed_score, evidence.seed_weight, settings.false_alarm
     )
@@ -120,8 +125,9 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
     allowed = curve.thresholds >= limit
     if not allowed.any():
         return limit
-    f_out = statistics.estimated_f_out(curve, share, evidence.n_effective)
-    return float(max(limit, curve.thresholds[np.where(allowed, f_out, -1).argmax()]))
+    f_out = np.where(allowed, statistics.estimated_f_out(curve, share, evidence.n_effective), -1)
+    best = int(f_out.argmax())
+    return float(max(limit, curve.thresholds[best])) if f_out[best] > 0 else np.inf
 
 
 def threshold_for_new(
@@ -190,6 +196,7 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
         labels=labels,
         unknown_score=squash(evidence.score),
         confidence=confidence,
+        p_known=statistics.p_known(evidence.score, evidence.seed_score, evidence.seed_weight),
         threshold=threshold,
         audit=_audit(evidence, settings, share, threshold, known_below, seed=seed),
     )
@@ -227,10 +234,14 @@ def _audit(
     is_named = evidence.seed_nearest == evidence.seed_label
     right = [~called & is_named for called in alarms]
     drawn = _resampled(evidence, seed) if share.estimate else []
-    nothing = bool(np.isposinf(threshold))
+    nothing = settings.rule == "seeds" and evidence.p_value > settings.level
+    operating_point = None
+    if settings.rule == "seeds":
+        operating_point = statistics.operating_point(evidence.seed_score, weights, threshold)
     return Audit(
         nothing_unknown=nothing,
         threshold=None if nothing else float(squash(threshold)),
+        operating_point=operating_point,
         sure_known_below=None if known_below is None else float(squash(known_below)),
         rule=settings.rule,
         aim=settings.aim,

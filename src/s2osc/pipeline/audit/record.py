@@ -122,6 +122,7 @@ class Audit:
     is_shifted: bool  # the pool mixes the known classes otherwise than the labelled items do
     classes: tuple[ClassAudit, ...]
     curve: tuple[OperatingPoint, ...]  # from few false alarms to many
+    operating_point: float | None = None  # unknown where p_known is at most this; None: g decides
     findable_share: float | None = None  # of the pool: a class of this size would have been found
     sources: SourcesAudit | None = None  # None: they were not, or could not be compared
     purity: PurityAudit | None = None
@@ -159,6 +160,7 @@ class Audit:
             "schema": SCHEMA,
             "nothing_unknown": self.nothing_unknown,
             "threshold": self.threshold,
+            "operating_point": self.operating_point,
             "sure_known_below": self.sure_known_below,
             "seeds": {"number": self.n_seeds, "per_class": per_class("n_seeds")},
             "rule": self.rule,
@@ -193,8 +195,8 @@ class Audit:
                 | {rate: to_plain(rates[rate].per_class[name]) for rate in RATES}
                 for name, n in seeds["per_class"].items()
             ]
-            absent = {"rule": "seeds", "findable_share": None, "sources": None}
-            found = {**absent, **record, "classes": classes}
+            absent = dict.fromkeys(("operating_point", "findable_share", "sources"))
+            found = {"rule": "seeds", **absent, **record, "classes": classes}
             found |= {rate: to_plain(rates[rate].overall) for rate in RATES}
             found |= {"n_seeds": seeds["number"], "is_shifted": shift["found"]}
             # Words may stand beside the figures.

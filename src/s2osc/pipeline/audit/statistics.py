@@ -70,8 +70,10 @@ def tails(pool: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> Tails:
     ]
     distinct = falling[is_last]
     # Half-way between two scores, so that no rounding on the way to a file moves an item across.
-    between = np.append((distinct[:-1] + distinct[1:]) / 2, -np.inf)
-    return Tails(np.append(distinct[0], between), *above)
+    upper, lower = distinct[:-1], distinct[1:]
+    middle = (upper + lower) / 2
+    between = np.where(middle < upper, middle, lower)  # rounding may carry it to the upper one
+    return Tails(np.concatenate([distinct[:1], between, [-np.inf]]), *above)
 
 
 def effective_number(weights: np.ndarray) -> float:
@@ -101,6 +103,42 @@ def conformal_threshold(seeds: np.ndarray, weights: np.ndarray, false_alarm: flo
     allowed = false_alarm * (weights.sum() + weights.max())
     m = int(np.searchsorted(heavy, allowed * (1 + 1e-12), side="right"))
     return float(seeds[order[max(m, 1) - 1]])
+
+
+def p_known(scores: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(n,) the conformal p-value of "this item is known" for each of ``scores``.
+
+    The share of known items that are at least as strange, the item itself among them. It is uniform
+    over known items, or larger where scores are equal: at most a share a of them has a p-value of a
+    or less. The item weighs as much as the heaviest seed, the cautious choice.
+
+    >>> p_known(np.array([9.0, 3.0, 0.5]), np.array([1.0, 2.0, 3.0]), np.ones(3)).tolist()
+    [0.25, 0.5, 1.0]
+    """
+    falling, p_values = _p_values(seeds, weights)
+    return p_values[np.searchsorted(-falling, -scores, side="right")]
+
+
+def operating_point(seeds: np.ndarray, weights: np.ndarray, threshold: float) -> float:
+    """The p-value up to which items are above a threshold; 0 where the threshold is infinite.
+
+    A threshold at a seed, or just above one, is where the p-value changes. An item is then above it
+    exactly where its ``p_known`` is at most the operating point.
+
+    >>> operating_point(np.array([1.0, 2.0, 3.0]), np.ones(3), 2.0)
+    0.5
+    """
+    if np.isposinf(threshold):
+        return 0.0
+    falling, p_values = _p_values(seeds, weights)
+    return float(p_values[np.searchsorted(-falling, -threshold, side="left")])
+
+
+def _p_values(seeds: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The seeds' scores, falling, and the p-value of an item below 0, 1, 2, ... of them."""
+    order = np.argsort(-seeds, kind="stable")
+    as_strange = np.append(0.0, np.cumsum(weights[order])) + weights.max()
+    return seeds[order], as_strange / as_strange[-1]
 
 
 def smallest_promise(weights: np.ndarray) -> float:
