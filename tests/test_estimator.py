@@ -340,6 +340,8 @@ def test_a_loaded_estimator_answers_as_the_saved_one(kind, tmp_path):
         np.testing.assert_array_equal(ours, theirs, name)
         assert ours.dtype == theirs.dtype, name
     assert loaded.audit_ == saved.audit_
+    np.testing.assert_array_equal(loaded.p_known_, saved.p_known_)
+    np.testing.assert_array_equal(loaded.p_known(X), saved.p_known(X))
     with pytest.raises(ValueError, match="features"):
         loaded.predict(X[:, :2])
 
@@ -415,6 +417,19 @@ def test_the_audit_tells_how_far_to_trust_the_answer(fitted):
     assert "of this pool is of no known class" in audit["sentence"]
     assert audit["groups"]["number"] == 1
     assert audit["cautions"] == []
+
+
+def test_unknown_rows_of_the_pool_are_those_with_a_p_value_up_to_the_operating_point(fitted):
+    X, y, _ = blobs()
+    in_pool = y == -1
+    assert np.isnan(fitted.p_known_[~in_pool]).all()
+    np.testing.assert_array_equal(
+        fitted.transduction_[in_pool] == -1,
+        fitted.p_known_[in_pool] <= fitted.audit_["operating_point"],
+    )
+    np.testing.assert_array_equal(
+        fitted.predict(X) == -1, fitted.p_known(X) <= fitted.model_.operating_point
+    )
 
 
 def test_the_audit_carries_its_cautions():

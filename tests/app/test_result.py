@@ -14,9 +14,9 @@ from s2osc.app.result import (
     count_labels,
     known_confidence,
     table_bytes,
-    write_tables,
     write_skipped,
     write_summary,
+    write_tables,
 )
 from s2osc.app.results_folder import UNFINISHED
 from s2osc.data.inputs import Skipped

@@ -225,6 +225,31 @@ def test_new_items_are_answered_at_the_operating_point_of_the_pool(seeded):
     assert isinstance(seeded.model.threshold, float)
 
 
+def test_pool_and_new_items_are_unknown_exactly_up_to_the_operating_point(seeded):
+    new = seeded.model.answer(open_set(*make_blobs(seed=1)).pool)
+    at = seeded.trust.audit.operating_point
+    for answer, point in ((seeded.answer, at), (new, seeded.model.operating_point)):
+        assert 0 < point <= 0.05
+        np.testing.assert_array_equal(answer.is_unknown, answer.p_known <= point)
+
+
+def test_new_known_items_have_p_values_as_evenly_spread_as_promised(seeded, all_known):
+    new = open_set(*make_blobs(seed=1))
+    known = new.pool[new.truth != UNKNOWN]
+    for model in (seeded.model, all_known.model):
+        p = model.answer(known).p_known
+        for level in (0.05, 0.2, 0.5):
+            assert np.mean(p <= level) == pytest.approx(level, abs=0.25)
+    assert not all_known.model.answer(new.pool).is_unknown.any()
+    assert all_known.model.operating_point == all_known.trust.audit.operating_point == 0
+
+
+def test_without_seeds_there_are_no_p_values():
+    solution = TINY.fit(BLOBS.known, BLOBS.pool, seed=0)
+    assert solution.answer.p_known is None
+    assert solution.model.answer(BLOBS.pool).p_known is None
+
+
 def test_seeds_are_in_no_part_of_the_answer(seeded):
     n = len(BLOBS.pool)
     answer = seeded.answer

@@ -142,6 +142,11 @@ def notes(audit: Audit) -> list[str]:
         f"If nothing in the pool were unknown, scores like these would come with probability "
         f"{chance(audit.test.p_value)}.",
     ]
+    if audit.operating_point:
+        found.append(
+            "An item is called unknown where its p_known, the share of known items that are at "
+            f"least as strange, is at most {audit.operating_point:.3g}."
+        )
     if audit.false_alarm is None:
         found.append("Too few items of the pool are known to estimate rates among them.")
     if audit.is_shifted:

@@ -199,6 +199,7 @@ def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict
         "kind": inputs.kind_of_item[items].tolist(),
         "confidence": _rounded(answer.confidence[items]),
         "score": _rounded(answer.unknown_score[items]),
+        "p_known": None if answer.p_known is None else _rounded(answer.p_known[items]),
         "w": _rounded(answer.distinctness[items]),
         "filtered": answer.filtered[items].astype(int).tolist(),
         "truth": [truth[item] for item in items] if truth is not None else None,
