@@ -21,7 +21,13 @@ from s2osc.pipeline.audit.decision import (
     threshold_for_new,
 )
 from s2osc.pipeline.audit.record import Audit, UnknownTest
-from s2osc.pipeline.audit.statistics import conformal_threshold, exact_interval, smallest_promise
+from s2osc.pipeline.audit.statistics import (
+    conformal_threshold,
+    exact_interval,
+    operating_point,
+    p_known,
+    smallest_promise,
+)
 from s2osc.pipeline.audit.wording import sentence, tell
 from s2osc.types import UNKNOWN, UNSURE
 
@@ -104,27 +110,34 @@ def test_alarms_in_the_pool_are_as_rare_as_promised():
     assert np.mean(rates) == pytest.approx(0.1, abs=0.01)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_values=st.integers(2, 400),
     n_seeds=st.integers(2, 60),
     aim=st.sampled_from(["balance", "recall"]),
-    unsure=st.booleans(),
     weighted=st.booleans(),
 )
-def test_unknown_are_exactly_the_items_with_a_p_value_up_to_the_operating_point(
-    seed, n_values, n_seeds, aim, unsure, weighted
+def test_above_the_threshold_are_exactly_the_p_values_up_to_the_operating_point(
+    seed, n_values, n_seeds, aim, weighted
 ):
     evidence, random = make_evidence(n_seeds=n_seeds, seed=seed), np.random.default_rng(seed)
     weights = random.uniform(0.2, 3, n_seeds) if weighted else np.ones(n_seeds)
-    tied = replace(  # the fewer values, the more scores are equal
-        evidence,
-        score=np.round(evidence.score * n_values / 8),
-        seed_score=np.round(evidence.seed_score * n_values / 8),
-        seed_weight=weights,
+    # The fewer values, the more scores are equal.
+    pool, seeds = (
+        np.round(scores * n_values / 8) for scores in (evidence.score, evidence.seed_score)
     )
-    found = decide(tied, replace(SEEDS, aim=aim, unsure=unsure), seed=0)
+    tied = replace(evidence, score=pool, seed_score=seeds, seed_weight=weights)
+    threshold = choose_threshold(tied, share_of_unknown(tied).estimate, replace(SEEDS, aim=aim))
+    np.testing.assert_array_equal(
+        pool > threshold,
+        p_known(pool, seeds, weights) <= operating_point(seeds, weights, threshold),
+    )
+
+
+@pytest.mark.parametrize("unsure", [False, True])
+def test_unknown_are_exactly_the_items_with_a_p_value_up_to_the_operating_point(evidence, unsure):
+    found = decide(evidence, replace(SEEDS, unsure=unsure), seed=0)
     assert ((found.p_known > 0) & (found.p_known <= 1)).all()
     np.testing.assert_array_equal(
         found.labels == UNKNOWN, found.p_known <= found.audit.operating_point

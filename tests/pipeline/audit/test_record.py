@@ -43,7 +43,7 @@ def test_a_record_has_the_keys_that_files_have():
         *("schema", "nothing_unknown", "threshold", "sure_known_below", "seeds", "rule", "aim"),
         *("wanted_false_alarm", "smallest_false_alarm", "test", "unknown_share", "unknown_recall"),
         *("curve", "prior_shift", "false_alarm", "known_accuracy", "purity", "groups"),
-        *("findable_share", "sources"),
+        *("findable_share", "sources", "operating_point"),
     }
     assert record["schema"] == SCHEMA
     assert record["seeds"] == {"number": 1500, "per_class": {"cat": 500, "dog": 500}}
@@ -101,7 +101,7 @@ RECORD = make_audit().to_json()
 
 
 @pytest.mark.parametrize(
-    "key", sorted(set(RECORD) - {"schema", "rule", "findable_share", "sources"})
+    "key", sorted(set(RECORD) - {"schema", "rule", "findable_share", "sources", "operating_point"})
 )
 def test_a_record_that_lacks_a_key_is_refused(key):
     with pytest.raises(ValueError, match=f"its audit lacks '{key}'"):
