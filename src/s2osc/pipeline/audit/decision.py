@@ -135,7 +135,8 @@ def threshold_for_new(
 ) -> float | None:
     """The same operating point on the log-odds of g, (n + m,), which is all that new items have.
 
-    None leaves new items to g's largest output, as the paper does.
+    It lies at a seed, where the p-value changes: unlike items of the pool, new ones may come
+    between that seed and the threshold. None leaves them to g's largest output, as in the paper.
     """
     if settings.rule == "argmax":
         return None
@@ -143,7 +144,9 @@ def threshold_for_new(
         return np.inf
     n_pool = len(evidence.score)
     by_odds = replace(evidence, score=odds[:n_pool], seed_score=odds[n_pool:])
-    return choose_threshold(by_odds, share_of_unknown(by_odds).estimate, settings)
+    threshold = choose_threshold(by_odds, share_of_unknown(by_odds).estimate, settings)
+    below = by_odds.seed_score[by_odds.seed_score <= threshold]
+    return float(below.max()) if np.isfinite(threshold) else threshold
 
 
 def estimated_f_out_at(evidence: Evidence, settings: DecisionSettings) -> float:
