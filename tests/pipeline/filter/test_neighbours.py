@@ -112,22 +112,24 @@ def test_the_leading_components_keep_the_distances_that_matter():
     )
 
 
-def test_images_have_three_spaces_and_vectors_one():
+def test_images_have_three_spaces_and_vectors_two():
     assert [space.shape[1] for space in input_spaces(make_images(20)[0], seed=0)] == [40, 60, 60]
-    assert [space.shape[1] for space in input_spaces(make_blobs(20)[0], seed=0)] == [8]
+    assert [space.shape[1] for space in input_spaces(make_blobs(20)[0], seed=0)] == [8, 8]
 
 
-def test_the_length_of_a_vector_does_not_matter():
+def test_in_one_space_the_length_of_a_vector_does_not_matter():
     vectors = np.array([[1.0, 0.0], [5.0, 0.0], [0.0, 2.0], [-6.0, -2.0]], np.float32)
-    (space,) = input_spaces(vectors, seed=0)  # their mean is the origin
+    space, _ = input_spaces(vectors, seed=0)  # their mean is the origin
     np.testing.assert_allclose(space[0], space[1], atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(space, axis=1), 1, rtol=1e-5)
 
 
 def test_stacked_views_are_compared_by_their_mean():
     views = cloud(90, 6).reshape(30, 3, 6)
-    (stacked,), (mean,) = input_spaces(views, seed=0), input_spaces(views.mean(1), seed=0)
-    np.testing.assert_array_equal(stacked, mean)
+    for stacked, mean in zip(
+        input_spaces(views, seed=0), input_spaces(views.mean(1), seed=0), strict=True
+    ):
+        np.testing.assert_array_equal(stacked, mean)
 
 
 # Neighbours
@@ -216,3 +218,39 @@ def test_whether_an_item_is_a_seed_does_not_enter_its_own_score():
 def test_without_known_items_every_lack_is_whole():
     near = Neighbours(find(cloud(40)))
     np.testing.assert_array_equal(lack_of_known(near, np.zeros(40), 4), 1.0)
+
+
+# The nearest labelled items
+
+
+def nearest(points, rows, labels, n_classes=2):
+    points = np.array(points, np.float32)[:, None]
+    return nearest_labelled(
+        points, np.array(rows), np.array(labels), n_classes, seed=0, what="nearest"
+    )
+
+
+def test_the_distance_is_that_to_the_fifth_nearest_labelled_item_other_than_the_item_itself():
+    found = nearest([0, 1, 2, 3, 4, 5, 6, 100], range(7), [0] * 7)
+    np.testing.assert_allclose(found.distance, [5, 4, 3, 3, 3, 4, 5, 98])
+
+
+def test_most_of_the_nearest_labelled_items_name_the_class():
+    found = nearest([0, 1, 2, 10, 11, 12, 0.5, 11.5], range(6), [0, 0, 0, 1, 1, 1])
+    # An item does not vote for itself: of the others, two in five are of its class.
+    np.testing.assert_array_equal(found.votes[6:], [0, 1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_few_labelled_items_are_near_enough(n):
+    found = nearest([0, 3, 6, 20], range(n), [1] * n)
+    assert np.isfinite(found.distance).all()
+    np.testing.assert_array_equal(found.votes, 1)
+
+
+def test_of_many_labelled_items_a_sample_is_searched(monkeypatch):
+    monkeypatch.setattr(neighbours, "MOST_LABELLED", 10)
+    found = nearest(np.arange(200), range(100), [0] * 100)
+    whole = np.abs(np.arange(200)[:, None] - np.arange(100))
+    assert (found.distance >= np.sort(whole, axis=1)[:, 5] - 1).all()
+    assert np.isfinite(found.distance).all()

@@ -6,6 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from s2osc.pipeline.audit.calibration import hide_in_pool
 from s2osc.pipeline.filter.distinctness import distinctness, units
+from s2osc.pipeline.filter.neighbours import input_spaces
 from s2osc.pipeline.filter.signs import (
     FEWEST_OF_CLASS,
     LEAST_SPREAD,
@@ -160,7 +161,7 @@ def test_a_few_known_items_give_numbers(n_known):
     assert np.isfinite(signs.columns).all()
 
 
-# All signs, and the turns of the inputs
+# All signs, and those of the inputs alone
 
 
 def measured_of(make, **changes):
@@ -189,10 +190,10 @@ def made(request):
 
 def test_every_space_has_signs_of_neighbours_and_distance(made):
     pooled, _, _, measured = made
-    n_spaces = 3 if pooled.inputs.dtype == np.uint8 else 1
+    n_spaces = len(input_spaces(pooled.inputs, seed=0))
     families = measured.signs.families
     counted = {family: families.count(family) for family in families}
-    assert counted == {"f": 2, "neighbours": 2 * n_spaces, "distance": n_spaces, "embedding": 3}
+    assert counted == {"f": 2, "neighbours": 3 * n_spaces, "distance": n_spaces, "embedding": 3}
     assert measured.signs.columns.shape == (len(pooled.inputs), len(families))
     assert len(set(measured.signs.names)) == len(families)
 
@@ -208,20 +209,17 @@ def test_a_calibration_item_and_one_of_the_pool_that_change_places_keep_their_si
         )
 
 
-def test_every_labelled_item_judges_in_one_turn_and_teaches_in_the_other(made):
+def test_of_the_inputs_every_labelled_item_teaches_or_judges(made):
     pooled, training, _, measured = made
-    labels = np.concatenate([pooled.held_back_labels, training.labels])
-    first, second = measured.turns
-    np.testing.assert_array_equal(measured.labels, labels)
-    for turn, other in ((first, second), (second, first)):
-        np.testing.assert_array_equal(turn.is_judge, other.is_spy)
-        assert not (turn.is_judge & turn.is_spy).any()
-        assert not turn.is_judge[: pooled.n].any()
-        assert not turn.is_spy[: pooled.n].any()
-    assert (first.is_judge | first.is_spy)[pooled.n :].all()
+    free, labels = measured.of_inputs, np.concatenate([pooled.held_back_labels, training.labels])
+    assert not (free.is_judge & free.is_spy).any()
+    assert (free.is_judge | free.is_spy)[pooled.n :].all()
+    assert not (free.is_judge | free.is_spy)[: pooled.n].any()
+    assert 0 < free.is_spy.sum() < free.is_judge.sum()
+    np.testing.assert_array_equal(measured.labels, labels[free.is_judge[pooled.n :]])
 
 
-def test_in_a_turn_nothing_depends_on_who_judges():
+def test_signs_of_the_inputs_do_not_depend_on_who_judges():
     inputs, labels = make_blobs(40)
     order = np.arange(160)
     order[[3, 150]] = 150, 3  # neither of them teaches
@@ -236,9 +234,10 @@ def test_in_a_turn_nothing_depends_on_who_judges():
 
 def test_training_items_that_were_chosen_teach_and_never_judge():
     pooled, _, measure = measured_of(make_blobs, training_is_random=False)
-    (turn,) = (measured := measure()).turns
+    measured = measure()
+    free = measured.of_inputs
     is_held = pooled.is_held_back
-    np.testing.assert_array_equal(np.flatnonzero(turn.is_judge), np.flatnonzero(is_held))
-    assert turn.is_spy[len(pooled.inputs) :].all()
-    assert turn.is_spy.sum() == len(turn.is_spy) - len(pooled.inputs)
+    np.testing.assert_array_equal(np.flatnonzero(free.is_judge), np.flatnonzero(is_held))
+    assert free.is_spy[len(pooled.inputs) :].all()
+    assert free.is_spy.sum() == len(free.is_spy) - len(pooled.inputs)
     np.testing.assert_array_equal(measured.labels, pooled.held_back_labels)

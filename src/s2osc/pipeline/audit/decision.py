@@ -184,7 +184,7 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
         threshold = 0.0
     else:
         threshold = choose_threshold(evidence, share.estimate, settings)
-    known_below = _sure_known_below(evidence, share.high, threshold, settings)
+    known_below = _sure_known_below(evidence, threshold, settings)
     labels = np.where(evidence.score > threshold, UNKNOWN, evidence.nearest)
     if known_below is not None:
         labels[(evidence.score > known_below) & (evidence.score <= threshold)] = UNSURE
@@ -206,15 +206,16 @@ def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Deci
 
 
 def _sure_known_below(
-    evidence: Evidence, share: float, threshold: float, settings: DecisionSettings
+    evidence: Evidence, threshold: float, settings: DecisionSettings
 ) -> float | None:
     """The threshold below which so few unknown items lie that the answer "known" is sure.
 
-    ``share`` is the upper end of the unknown share, which leaves more items open.
+    Unknown items that look like known ones everywhere cannot be left open: nobody sees them.
     """
+    curve = evidence.tails()
+    share = _likely_share(evidence, curve)
     if not settings.unsure or not np.isfinite(threshold) or share == 0:
         return None
-    curve = evidence.tails()
     missed = 1 - statistics.true_unknowns(curve, share) / share
     enough = curve.thresholds[missed <= settings.false_alarm]
     return float(min(threshold, enough.max() if len(enough) else -np.inf))

@@ -366,9 +366,11 @@ def findable_share(n_pool: int, n_judges: int, level: float) -> float:
     items, and by several tops of the ranking.
 
     >>> round(findable_share(5_000, 2_000, 0.01), 4), findable_share(100, 5, 0.01)
-    (0.0036, 0.79)
+    (0.0036, 0.72)
     """
-    judged = hypergeom.logcdf(0, n_pool + n_judges, n_judges, np.arange(n_pool + 1))
+    logs = gammaln(np.arange(n_pool + n_judges + 1) + 1.0)  # log n!
+    # log C(N, k) over the pool alone, minus that over pool and judges, for k = 0 ... N
+    judged = logs[n_pool] - logs[n_pool::-1] - (logs[-1] - logs[n_judges:][::-1])
     enough = np.flatnonzero(judged <= np.log(level / N_TESTS))
     return float(enough[0] / n_pool) if len(enough) else 1.0
 

@@ -1,0 +1,262 @@
+"""The filter as a whole: scores in which calibration items and pool are exchangeable."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
+from s2osc.pipeline.filter import score as fusion
+from s2osc.pipeline.filter.distinctness import FilterSettings
+from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score
+from s2osc.pipeline.filter.screening import audit_sources, filter_pool, with_sure_items
+from s2osc.pipeline.teacher import train_teacher
+from s2osc.types import UNKNOWN, Labelled
+from samples import SEEDED, make_blobs, make_images, open_set
+
+BY_SEEDS = SEEDED.filtering
+
+
+def random(seed=0):
+    return np.random.default_rng(seed)
+
+
+def prepared(inputs, labels, *, share=0.15, pool=None, known=None):
+    """f, its training items, and a pool with held-back items."""
+    split = open_set(inputs, labels)
+    known = split.known if known is None else known
+    training, pooled = hide_in_pool(
+        known, split.pool if pool is None else pool, SeedSettings(share), seed=0
+    )
+    teacher = train_teacher(training, SEEDED.teacher, SEEDED.augmentation, seed=0, device="cpu")
+    return teacher, training, pooled
+
+
+def screened(teacher, training, pooled, settings=BY_SEEDS):
+    return filter_pool(teacher, training, pooled, settings, seed=0)
+
+
+def swapped(pooled, i, j):
+    """The pool with two items in each other's place, and the order that does it."""
+    order = np.arange(len(pooled.inputs))
+    order[[i, j]] = j, i
+    return pooled._replace(inputs=pooled.inputs[order]), order
+
+
+@pytest.fixture(scope="module", params=[make_blobs, make_images], ids=["vectors", "images"])
+def made(request):
+    return prepared(*request.param(60))
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return prepared(*make_blobs(60))
+
+
+# Exchangeable by construction
+
+
+def test_a_calibration_item_and_one_of_the_pool_that_change_places_keep_their_scores(made):
+    teacher, training, pooled = made
+    filtered = screened(*made)
+    assert not filtered.sources_differ
+    for i, j in ((0, pooled.n), (8, pooled.n_unlabelled - 1)):
+        other, order = swapped(pooled, i, j)
+        again = screened(teacher, training, other)
+        np.testing.assert_allclose(again.w, filtered.w[order], rtol=1e-5)
+        np.testing.assert_allclose(again.score, filtered.score[order], atol=0.05)
+        np.testing.assert_array_equal(again.sources.is_sure, filtered.sources.is_sure[order])
+
+
+def test_the_papers_filter_keeps_them_apart_as_little(vectors):
+    teacher, training, pooled = vectors
+    other, order = swapped(pooled, 3, pooled.n + 2)
+    filtered, again = (screened(teacher, training, p, FilterSettings()) for p in (pooled, other))
+    np.testing.assert_allclose(again.score, filtered.score[order], rtol=1e-5)
+    assert 0 < filtered.p_value <= 1
+
+
+def test_a_learnt_score_does_not_tell_calibration_items_from_the_pool(monkeypatch):
+    monkeypatch.setattr(fusion, "N_REPEATS", 1)
+    signs, is_spy = random().normal(size=(300, 3)), np.arange(300) >= 220
+    score = learn_score(signs, is_spy, np.ones(300), seed=0)
+    # Two items that are drawn into the same fold: one more random draw is that of the folds.
+    folds = fusion.StratifiedKFold(
+        fusion.N_FOLDS, shuffle=True, random_state=fusion.derive(0, "fusion 0") % 2**31
+    )
+    _, part = next(iter(folds.split(signs, is_spy)))
+    i, j = part[0], part[part < 220][-1]
+    order = np.arange(300)
+    order[[i, j]] = j, i
+    again = learn_score(signs[order], is_spy, np.ones(300), seed=0)
+    np.testing.assert_allclose(again, score[order], atol=1e-9)
+
+
+def test_weights_of_a_class_are_those_of_spies_in_what_is_learnt_and_of_all_in_what_is_judged():
+    inputs, labels = make_blobs(60)
+    teacher, training, pooled = prepared(inputs, labels)
+    pooled = pooled._replace(class_weights=np.array([1.0, 3.0, 2.0]))
+    filtered = screened(teacher, training, pooled)
+    weights, of_class = filtered.weights(pooled), np.array([1.0, 3.0, 2.0])
+    if filtered.mix.is_shifted:
+        of_class = of_class * filtered.mix.weights
+    np.testing.assert_allclose(weights[: pooled.n], 1.0)
+    np.testing.assert_allclose(weights[pooled.n :], of_class[pooled.held_back_labels])
+    teaching = filtered.teaching_weights(pooled)
+    np.testing.assert_allclose(pooled.of_unlabelled(teaching), 1.0)
+    np.testing.assert_allclose(pooled.of_spies(teaching), of_class[pooled.spy_labels])
+
+
+# What the filter finds
+
+
+def test_an_unknown_class_is_found_and_ranks_first(made):
+    _, _, pooled = made
+    filtered = screened(*made)
+    assert filtered.p_value < 0.01
+    top = np.argsort(-pooled.of_pool(filtered.score))[:40]
+    assert np.mean(top >= 90) > 0.9  # 90 known items come first in the pool, then 60 unknown
+
+
+def test_spies_judge_all_that_is_unlabelled_and_calibration_items_the_pool(vectors):
+    _, training, pooled = vectors
+    filtered = screened(*vectors)
+    known = np.eye(3)[filtered.outputs.logits.argmax(1)]
+    by_spies = filtered.evidence(filtered.score, known, pooled, by="spies")
+    by_calibration = filtered.evidence(filtered.score, known, pooled, by="calibration")
+    assert len(by_spies.score) == pooled.n_unlabelled
+    assert len(by_calibration.score) == pooled.n
+    np.testing.assert_array_equal(by_spies.seed_label, pooled.spy_labels)
+    np.testing.assert_array_equal(by_calibration.seed_label, pooled.calibration_labels)
+    np.testing.assert_array_equal(by_calibration.nearest_confidence, 1.0)
+    assert by_spies.p_value == by_calibration.p_value == filtered.p_value
+
+
+def test_without_held_back_items_w_ranks_alone():
+    inputs, labels = make_blobs(20)
+    teacher, training, pooled = prepared(inputs, labels, share=0.0)
+    filtered = screened(teacher, training, pooled)
+    np.testing.assert_array_equal(filtered.score, filtered.w)
+    assert filtered.p_value is None
+    assert not filtered.sources_differ
+
+
+def test_the_inputs_alone_are_judged_at_the_rate_they_promise():
+    # Nothing is unknown: of the pool, as many items lie above a threshold as of those that judge.
+    inputs, labels = make_blobs(300, 3, distance=4.0)
+    teacher, training, pooled = prepared(inputs, labels)
+    judged = screened(teacher, training, pooled).by_inputs
+    for share in (0.5, 0.8, 0.9):
+        above = np.mean(judged.score > np.quantile(judged.seed_score, share))
+        assert above == pytest.approx(1 - share, abs=0.05)
+
+
+# Another source
+
+
+def test_another_source_is_found_named_and_no_unknown_class():
+    inputs, labels = make_blobs(300, 3, distance=6.0)
+    split = open_set(inputs, labels)
+    noise = 1.5 * random().normal(size=split.pool.shape).astype(np.float32)
+    made = prepared(inputs, labels, pool=split.pool + noise)
+    filtered, (teacher, training, pooled) = screened(*made), made
+    assert filtered.sources_differ
+    audit = audit_sources(filtered)
+    assert audit.differ
+    assert audit.signs
+    assert set(audit.signs) <= set(filtered.sign_names)
+    assert (audit.n_pool, audit.n_labelled) == (
+        filtered.sources.n_sure,
+        filtered.sources.n_compared,
+    )
+    assert filtered.p_value > 0.01
+    assert np.isfinite(filtered.score).all()
+    more = with_sure_items(training, pooled, filtered.sources, filtered.outputs)
+    n_sure = pooled.of_unlabelled(filtered.sources.is_sure).sum()
+    assert len(more) == len(training) + n_sure
+    moved = filtered.brought_to_pool(filtered.w, pooled)
+    np.testing.assert_array_equal(moved[: pooled.n], filtered.w[: pooled.n])
+    assert not np.array_equal(moved[pooled.n :], filtered.w[pooled.n :])
+
+
+def test_the_same_source_names_no_sign_and_moves_nothing(vectors):
+    filtered = screened(*vectors)
+    audit = audit_sources(filtered)
+    assert audit is None or (not audit.differ and audit.signs == ())
+    pooled = vectors[2]
+    assert filtered.brought_to_pool(filtered.w, pooled) is filtered.w
+    assert audit_sources(replace(filtered, sources=None)) is None
+
+
+# Pools at the edge
+
+
+def check_numbers(filtered, pooled):
+    assert np.isfinite(filtered.score).all()
+    if filtered.p_value is not None:
+        assert 0 <= filtered.p_value <= 1
+        assert np.isfinite(filtered.weights(pooled)).all()
+    if filtered.by_inputs is not None:
+        for each in (filtered.by_inputs.score, filtered.by_inputs.seed_score):
+            assert np.isfinite(each).all()
+        assert 0 <= filtered.by_inputs.p_value <= 1
+
+
+INPUTS, LABELS = make_blobs(60)
+SPLIT = open_set(INPUTS, LABELS)
+IS_UNKNOWN = UNKNOWN == SPLIT.truth
+EDGES = {
+    "nothing known in the pool": SPLIT.pool[IS_UNKNOWN],
+    "nothing unknown": SPLIT.pool[~IS_UNKNOWN],
+    "one known class in the pool": SPLIT.pool[SPLIT.truth == 1],
+    "two items": SPLIT.pool[-2:],
+    "two equal items": SPLIT.pool[[0, 0]],
+    "all items equal": np.repeat(SPLIT.pool[:1], 40, axis=0),
+}
+
+
+@pytest.mark.parametrize("pool", EDGES.values(), ids=EDGES.keys())
+def test_every_pool_has_numbers(pool, vectors):
+    teacher, training, pooled = vectors
+    held_back = pooled.of_held_back(pooled.inputs)
+    pooled = pooled._replace(inputs=np.concatenate([pool, held_back]), n=len(pool))
+    for settings in (BY_SEEDS, FilterSettings()):
+        check_numbers(screened(teacher, training, pooled, settings), pooled)
+
+
+@pytest.mark.parametrize(
+    ("n_calibration", "n_spies"), [(1, 0), (1, 1), (5, 0), (1, 18)], ids=lambda n: f"{n}"
+)
+def test_a_few_held_back_items_give_numbers(n_calibration, n_spies, vectors):
+    teacher, training, pooled = vectors
+    rows = np.r_[
+        : pooled.n + n_calibration, pooled.n_unlabelled : pooled.n_unlabelled + n_spies
+    ].astype(int)
+    few = pooled._replace(
+        inputs=pooled.inputs[rows],
+        calibration_labels=pooled.calibration_labels[:n_calibration],
+        spy_labels=pooled.spy_labels[:n_spies],
+    )
+    check_numbers(screened(teacher, training, few), few)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_class_of_one_or_two_items_gives_numbers(n):
+    rows = np.r_[
+        np.flatnonzero(SPLIT.known.labels < 2), np.flatnonzero(SPLIT.known.labels == 2)[:n]
+    ]
+    known = Labelled(SPLIT.known.inputs[rows], SPLIT.known.labels[rows])
+    teacher, training, pooled = prepared(INPUTS, LABELS, known=known)
+    check_numbers(screened(teacher, training, pooled), pooled)
+
+
+def test_many_spies_learn_the_score_and_unequal_weights_give_numbers(monkeypatch):
+    monkeypatch.setattr(fusion, "N_REPEATS", 1)
+    monkeypatch.setattr(fusion, "N_FOLDS", 2)
+    teacher, training, pooled = prepared(*make_blobs(110), share=0.5)
+    monkeypatch.setattr("s2osc.pipeline.filter.screening.FEWEST_SPIES", len(pooled.spy_labels))
+    assert len(pooled.spy_labels) >= FEWEST_SPIES - 5
+    pooled = pooled._replace(class_weights=np.array([1.0, 40.0, 5.0]))
+    filtered = screened(teacher, training, pooled)
+    check_numbers(filtered, pooled)
+    assert np.corrcoef(filtered.score, filtered.w)[0, 1] > 0.3
