@@ -10,6 +10,7 @@ from s2osc.pipeline.filter.neighbours import (
     gradient_histograms,
     input_spaces,
     lack_of_known,
+    nearest_labelled,
     principal_components,
 )
 from samples import make_blobs, make_images

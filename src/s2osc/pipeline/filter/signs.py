@@ -107,7 +107,8 @@ def measure_signs(
     in_embedding = _signs_of_embedding(pooled, teacher, teacher_outputs, training, seed=seed)
     of_f = Signs(np.stack([w, teacher_outputs.entropy], axis=1), ("w", "entropy of f"), ("f", "f"))
     if pooled.training_is_random:
-        teaches = rng(seed, "teaching").random(len(labels)) < TEACHING
+        drawn = rng(seed, "teaching").random(len(labels))
+        teaches = drawn <= max(TEACHING, drawn[labels >= 0].min())  # one at least
     else:
         teaches = np.arange(len(labels)) >= n
     is_spy, is_judge = (labels >= 0) & teaches, (labels >= 0) & ~teaches
