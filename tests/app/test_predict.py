@@ -47,7 +47,7 @@ def test_a_saved_model_answers_for_the_same_pool_nearly_as_before(tmp_path, resu
     before = pq.read_table(results[kind] / "out" / "predictions.parquet").to_pydict()
     assert list(again) == list(before)
     # In its pool an item is also judged by its neighbours, of which a new item has none.
-    for name, at_least in (("label", 0.85), ("nearest", 1.0)):
+    for name, at_least in (("label", 0.8), ("nearest", 1.0)):
         assert np.mean(np.equal(again[name], before[name])) >= at_least
     assert (len(answer.labels), notes) == (len(POOL), [])
     assert not any(again["filtered"])

@@ -394,7 +394,12 @@ class S2OSCMethod:
         odds = pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled))
         evidence = by_calibration
         if self.decision.rule == "seeds" and filtered.by_inputs is not None:
-            evidence = best_evidence([by_calibration, filtered.by_inputs], self.decision)
+            by_inputs = replace(
+                filtered.by_inputs,
+                nearest=by_calibration.nearest,
+                nearest_confidence=by_calibration.nearest_confidence,
+            )
+            evidence = best_evidence([by_calibration, by_inputs], self.decision)
         verdict = verdict_by_seeds(
             evidence,
             self.decision,
