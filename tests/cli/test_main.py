@@ -91,6 +91,7 @@ def test_short_options_are_hyper_parameters_too(finished, tmp_path, quick):
     more = (
         *("--k=5", "--unknown=many", "--groups=2", "--flip=true", "--set=student.tau=0.7"),
         *("--false-alarm=0.1", "--aim=recall", "--unsure", "--hold-back=0.3", "--filter=paper"),
+        "--set=decision.level=0.9",  # so few items are not enough to be sure of unknown ones
     )
     assert main(arguments(finished, tmp_path / "out", *quick, *more)) == 0
     told = json.loads((tmp_path / "out" / "summary.json").read_text())
