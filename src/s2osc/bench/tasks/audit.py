@@ -214,7 +214,8 @@ class Stated:
 def judge_pool(split: Split, fitted: Solution) -> dict[str, float]:
     """What is true of the answer, and what f alone would have given: it calls nothing unknown."""
     is_known = split.truth != UNKNOWN
-    by_teacher = fitted.model.teacher.outputs(split.pool).logits.argmax(1)
+    scaled = fitted.model.scaling.transform(split.pool)
+    by_teacher = fitted.model.teacher.outputs(scaled).logits.argmax(1)
     figures = {
         "unknown_share": float(np.mean(~is_known)),
         "teacher_f1": weighted_scores(split.truth, by_teacher)["f1"],

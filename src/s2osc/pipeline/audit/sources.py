@@ -19,7 +19,7 @@ SURE_SHARE = 1 / 3
 FEWEST_OF_CLASS = 5
 LEVEL = 0.01
 N_PERMUTED = 499
-FEWEST_SURE = 10  # on either side, to compare at all
+FEWEST_SURE, FEWEST_COMPARED = 10, 5  # surely known items of pool and judges, to compare at all
 CLEAR_MOVE = 2.0  # deviations, from which on a sign is moved back
 USELESS = 0.8  # AUROC of source against source, from which on a sign is dropped
 STEADY = 15  # items of a class that weigh as much as all classes together
@@ -38,7 +38,7 @@ class Comparison(NamedTuple):
     @property
     def is_possible(self) -> bool:
         """Whether there is enough that is surely known in the pool."""
-        return min(self.n_sure, self.n_compared) >= FEWEST_SURE
+        return self.n_sure >= FEWEST_SURE and self.n_compared >= FEWEST_COMPARED
 
     @property
     def differ(self) -> bool:
@@ -98,7 +98,7 @@ def compare_sources(
     n_signs = signs.columns.shape[1]
     n_sure = sum(int((~is_held_back[rows]).sum()) for rows in strata)
     n_compared = sum(int(is_held_back[rows].sum()) for rows in strata)
-    if min(n_sure, n_compared) < FEWEST_SURE:
+    if n_sure < FEWEST_SURE or n_compared < FEWEST_COMPARED:
         nothing = np.zeros(n_signs)
         return Comparison(1.0, is_sure, nothing, nothing + 0.5, n_sure, n_compared)
     ranks = [_centred_ranks(signs.columns[rows]) for rows in strata]

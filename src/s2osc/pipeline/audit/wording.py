@@ -71,6 +71,11 @@ def _finding(audit: Audit) -> str:
 def _nothing_unknown(audit: Audit) -> str:
     """What was looked for and not found, and how small it could have been."""
     share, items = audit.findable_share, plural(audit.n_seeds, "labelled test item")
+    if audit.sources_differ:
+        return (
+            "Cannot tell whether anything in it is unknown: nothing stands out beyond what another "
+            "source may do to known items; every item is given a known class."
+        )
     if share is not None and share > CANNOT_TELL:
         return (
             f"Cannot tell whether anything in this pool is unknown: with {items}, only a class of "
