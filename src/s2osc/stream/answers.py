@@ -4,8 +4,6 @@ the file      ``queries_table`` writes the questions, ``read_answers`` reads the
 their items   ``match_answers`` finds the items they name, ``resolve_answers`` the label of each
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,15 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from s2osc.data.answers import label_table, read_labels
 from s2osc.errors import DataError
-from s2osc.files import guarded, read_whole
 from s2osc.stream.names import group_word
 from s2osc.stream.state import Questions, StreamState
-from s2osc.text import clean_name, clean_text, csv_cell, from_csv_cell, match_ids
+from s2osc.text import match_ids
 
 QUERIES = "queries.csv"
 COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
-LARGEST_FILE = 2**28
 
 
 def queries_table(state: StreamState) -> bytes:
@@ -34,14 +31,7 @@ def queries_table(state: StreamState) -> bytes:
     )
     # A letter at its beginning: no spreadsheet takes the mark for a number.
     mark = f"v{record.version}-{record.answer}" if record.answer else ""
-    table = io.StringIO(newline="")
-    csv.writer(table).writerow(COLUMNS)
-    for row in rows:
-        cells = [csv_cell(clean_text(cell)) if isinstance(cell, str) else cell for cell in row]
-        csv.writer(table).writerow([*cells, state.n_windows, mark])
-    text = table.getvalue()
-    # With a mark at the beginning spreadsheets read other letters right; scripts do without it.
-    return text.encode("utf-8" if text.isascii() else "utf-8-sig")
+    return label_table(COLUMNS, ([*row, state.n_windows, mark] for row in rows))
 
 
 def group_questions(questions: Questions) -> Iterator[list[Any]]:
@@ -75,41 +65,15 @@ class Answers(NamedTuple):
 
 def read_answers(path: Path) -> Answers:
     """The columns `item` and `label` of a CSV file as spreadsheets write it; others are free."""
-    header, rows = _read_cells(path)
-    columns = [cell.strip().casefold() for cell in header]
-    for name in ("item", "label"):
-        if columns.count(name) != 1:
+    labels, found = read_labels(path, like=f"a window's {QUERIES}", others=("window", "mark"))
+    about = {name: {_whole(value) for value in values} for name, values in found.items()}
+    for values in about.values():
+        if len(values) > 1:
             raise DataError(
-                f"{path} has {'no' if name not in columns else 'more than one'} column `{name}`; "
-                f"found: {', '.join(header)}; give `item` and `label`, as in a window's {QUERIES}"
+                f"{path} answers several windows ({', '.join(sorted(values))}); "
+                "give a file for each"
             )
-    labels: dict[str, str] = {}
-    about: dict[str, set[str]] = {"window": set(), "mark": set()}
-    for number, cells in enumerate(rows, start=2):
-        row = dict(zip(columns, cells, strict=False))
-        item, label = from_csv_cell(row.get("item", "")), _label(row.get("label", ""))
-        if not item:
-            if label:
-                raise DataError(f"row {number} of {path} has the label {label!r} but no item")
-            continue
-        for name, found in about.items():
-            found.update({_whole(row.get(name, "").strip())} - {""})
-        before = labels.get(item, "")
-        if before and label and before != label:
-            raise DataError(
-                f"{path} labels item {item!r} both {before!r} and {label!r}; give it one label"
-            )
-        labels[item] = before or label
-    for found in about.values():
-        if len(found) > 1:
-            raise DataError(
-                f"{path} answers several windows ({', '.join(sorted(found))}); give a file for each"
-            )
-    return Answers(labels, *("".join(found) for found in about.values()))
-
-
-def _label(cell: str) -> str:
-    return clean_name(from_csv_cell(cell.strip()))
+    return Answers(labels, window="".join(about["window"]), mark="".join(about["mark"]))
 
 
 def _whole(cell: str) -> str:
@@ -119,24 +83,6 @@ def _whole(cell: str) -> str:
     ('1', '12', '1.5')
     """
     return re.sub(r"^(\d+)\.0+$", r"\1", cell)
-
-
-def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:
-    """The first row, and all others."""
-    if not path.exists():
-        raise DataError(f"there is no file {path}; give a window's {QUERIES}")
-    content = read_whole(path, largest=LARGEST_FILE)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text; save it as CSV in UTF-8") from error
-    if not text.strip():
-        raise DataError(f"{path} is empty; give a window's {QUERIES}")
-    with guarded(path, "save it again as CSV"):
-        first = text.splitlines()[0]
-        delimiter = max(",;\t", key=first.count)
-        header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    return header, rows
 
 
 # --- what answers are about ------------------------------------------------------------------
