@@ -439,6 +439,33 @@ def test_the_audit_carries_its_cautions():
     assert caution["text"].startswith("30 seeds can promise a false-alarm rate of 3.3% at best")
 
 
+def test_labels_of_random_rows_measure_the_answer(tmp_path):
+    X, y, truth = blobs()
+    estimator = small().fit(X, y)
+    rows = estimator.rows_to_check(20)
+    assert (y[rows] == -1).all()
+    np.testing.assert_array_equal(estimator.rows_to_check(30)[:20], rows)
+    measured = estimator.check(rows, truth[rows])
+    right = np.mean(estimator.transduction_[rows] == truth[rows])
+    assert measured["accuracy"]["estimate"] == pytest.approx(right)
+    assert estimator.audit_["checked"] == measured
+    assert estimator.audit_["sentence"].startswith("Of 20 random items checked by a person, ")
+    estimator.save(tmp_path)
+    again = S2OSC.load(tmp_path)
+    assert again.audit_ == estimator.audit_
+    assert again.check(rows, [*truth[rows][:-2].tolist(), None, float("nan")])["n_items"] == 18
+
+
+def test_rows_that_cannot_be_checked_are_refused(fitted):
+    _, y, _ = blobs()
+    with pytest.raises(DataError, match="is not in the pool; label the rows"):
+        fitted.check(np.flatnonzero(y != -1)[:1], [0])
+    with pytest.raises(DataError, match="no row is labelled"):
+        fitted.check(fitted.rows_to_check(1), [None])
+    with pytest.raises(DataError, match="give at least 1"):
+        fitted.rows_to_check(0)
+
+
 @pytest.mark.parametrize("preset", ["plain", "paper"])
 def test_presets_without_seeds_have_no_audit(preset):
     X, y, truth = blobs()

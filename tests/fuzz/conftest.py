@@ -69,10 +69,21 @@ def world(tmp_path_factory, _logs) -> Path:
     assert main(["classify", *words, f"--out={folder / 'out'}", *TINY]) == 0
     words = [f"--known={folder / 'photos'}", f"--pool={folder / 'photos'}", "--backbone=scratch"]
     assert main(["classify", *words, f"--out={folder / 'seen'}", *TINY]) == 0
+    make_check(folder)
     make_stream(folder)
     for n in range(2):
         write_record(folder / "records" / "ablation" / f"mnist-s2osc-cpu-p{n}.json", record(n))
     return folder
+
+
+def make_check(folder: Path) -> None:
+    """Items of which some were labelled, and labels for the others."""
+    out = f"--out={folder / 'out'}"
+    assert main(["check", out, "--n=8", f"--to={folder / 'checked.csv'}"]) == 0
+    first, *items = (folder / "checked.csv").read_text().splitlines()
+    labelled = text(folder / "some.csv", first, *(f"{item}left" for item in items[:4]))
+    assert main(["check", out, f"--labels={labelled}"]) == 0
+    text(folder / "checked.csv", first, *(f"{item}corner" for item in items[4:]))
 
 
 def make_stream(folder: Path) -> None:

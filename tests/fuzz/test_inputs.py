@@ -92,6 +92,13 @@ KINDS = {
     "summary": results("summary.json", JSON + PLACES),
     "scores": results("scores.parquet", PARQUET + PLACES),
     "seeds": results("seeds.parquet", PARQUET),
+    "checked": results("checked.parquet", PARQUET),
+    "check-labels": Kind(
+        *("checked.csv", CSV + PLACES),
+        ("check", "--out=out", "--labels=checked.csv"),
+        ("out", "checked.csv"),
+        ("out",),
+    ),
     "report": results("report.safetensors", TENSORS),
     "results-model": results("model/model.json", JSON),
     "stream": state("stream.json", JSON + PLACES, "status"),

@@ -110,6 +110,10 @@ COMMANDS = {
         results("out"),
     ),
     "decide": Command(("decide", "--out=out", "--false-alarm=0.2"), ("out",), results("out")),
+    "check": Command(("check", "--out=out", "--n=5"), ("out",), results("out")),
+    "check-labels": Command(
+        ("check", "--out=out", "--labels=checked.csv"), ("out", "checked.csv"), results("out")
+    ),
     "report": Command(("report", "--out=out"), ("out",), pages("out")),
     "init": Command(
         ("stream", "init", "--known=known.npz", "--state=state", *TINY, *UPDATE),

@@ -15,12 +15,13 @@ import torch
 
 from s2osc.codec import to_plain
 from s2osc.errors import ModelError
+from s2osc.files import as_json
 from s2osc.nets.networks import Network
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
-from s2osc.pipeline.model_description import BackboneEntry, replace_threshold
+from s2osc.pipeline.model_description import BackboneEntry, with_threshold
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.scaling import UNSCALED, fit_scaling
 from s2osc.pipeline.storage import load_model, save_model
@@ -188,7 +189,7 @@ def test_any_threshold_survives_the_round_trip(threshold, tmp_path):
 @pytest.mark.parametrize("threshold", [None, 0.5, float("-inf")])
 def test_another_threshold_changes_nothing_else_of_a_description(folder, threshold):
     before = json.loads((folder / JSON).read_text(encoding="utf-8"))
-    (folder / JSON).write_bytes(replace_threshold(folder, threshold))
+    (folder / JSON).write_bytes(as_json(with_threshold(before, threshold)))
     assert load_model(folder).model.threshold == threshold
     after = json.loads((folder / JSON).read_text(encoding="utf-8"))
     assert after | {"threshold": None} == before | {"threshold": None}

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from s2osc.pipeline.audit.record import UnknownTest
+from s2osc.pipeline.audit.record import CheckedAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.report.audit import class_rows, figures, notes, show_audit, stability
+from s2osc.report.audit import checked_figures, class_rows, figures, notes, show_audit, stability
 from s2osc.report.words import IntervalText
 from samples import make_audit
 
@@ -34,6 +34,18 @@ def test_a_recall_that_was_not_estimated_is_left_out_and_a_rate_is_said_to_be_ab
     ]
     assert shown[1].interval.text == "not estimated"
     assert (shown[1].interval.bar, shown[1].interval.whiskers) == (0, None)
+
+
+def test_what_a_person_measured_is_shown_but_for_rates_of_which_no_item_tells():
+    share = Estimate(0.4, 0.2, 0.6)
+    counts = dict.fromkeys(("n_items", "n_skipped", "n_unknown", "n_known", "n_alarms"), 1)
+    rates = dict.fromkeys(("false_alarm", "known_accuracy", "unknown_recall"))
+    checked = CheckedAudit(**counts, **rates, n_right=1, unknown_share=share, accuracy=share)
+    shown = checked_figures(checked)
+    assert [(figure.name, figure.interval.text) for figure in shown] == [
+        ("Right answers", "40.0% (20.0% to 60.0%)"),
+        ("Unknown share", "40.0% (20.0% to 60.0%)"),
+    ]
 
 
 def test_the_class_with_most_false_alarms_comes_first(audit):

@@ -3,6 +3,8 @@ import shutil
 import numpy as np
 import pytest
 
+from s2osc.data.answers import read_labels
+from s2osc.report.check_page import check_page
 from s2osc.report.page import write_report
 
 BROWSER = next(
@@ -261,3 +263,29 @@ def test_only_unsure_items_can_be_shown(pool, unsure, show):
     page.locator("[data-show='unsure']").click()
     pressed = page.locator("[data-toggle][aria-pressed='true']")
     assert pressed.all_inner_texts() == ["Unsure"]
+
+
+def test_labels_written_on_the_page_of_a_check_are_saved_as_its_table(browser, tmp_path):
+    path, saved = tmp_path / "check.html", tmp_path / "saved.csv"
+    items = {4: '=a, "b".png', 2: "é.png", 7: "c.png"}
+    path.write_bytes(check_page(items, {}, ("cat", "dog"), name="check.csv"))
+    page = browser.new_page(viewport=LAPTOP)
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(path.as_uri())
+    fields = page.locator("input[data-item]")
+    fields.nth(0).fill("cat")
+    fields.nth(2).fill("unknown")
+    assert page.locator("#done").inner_text() == "2 of 3 labelled"
+    with page.expect_download() as download:
+        page.locator("#save").click()
+    assert download.value.suggested_filename == "check.csv"
+    download.value.save_as(saved)
+    page.close()
+    assert troubles == []
+    assert read_labels(saved, like="it").labels == {
+        items[4]: "cat",
+        items[2]: "",
+        items[7]: "unknown",
+    }

@@ -50,6 +50,7 @@ def test_the_same_drawing_is_kept_as_the_same_bytes(pool, tmp_path):
 
 def test_galleries_of_another_answer_take_thumbnails_from_the_sheet(pool, monkeypatch, tmp_path):
     monkeypatch.setattr(report_drawing, "MAP_ITEMS", 100)
+    monkeypatch.setattr(report_drawing, "MOST_CHECKED", 5)
     inputs = pool(n=200)
     drawing = drawn_for(inputs)
     answer = replace(inputs.answer, confidence=inputs.answer.confidence[::-1].copy())

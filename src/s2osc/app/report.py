@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from s2osc.app.result import COPY_AGAIN, Result, write_summary, write_tables
+from s2osc.app.result import COPY_AGAIN, Result, write_check, write_summary, write_tables
 from s2osc.app.results_folder import (
+    CHECKED,
     DRAWING,
     MODEL,
     REPORT,
@@ -22,10 +23,15 @@ from s2osc.app.results_folder import (
     results_folder,
 )
 from s2osc.errors import DataError, ReportError
-from s2osc.files import guarded, reason
+from s2osc.files import as_json, guarded, reason
 from s2osc.pipeline.audit.decision import threshold_for_new
 from s2osc.pipeline.filter.score import squash
-from s2osc.pipeline.model_description import DESCRIPTION, replace_threshold
+from s2osc.pipeline.model_description import (
+    DESCRIPTION,
+    read_description,
+    with_check,
+    with_threshold,
+)
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Drawing, load_drawing, save_drawing
 from s2osc.report.page import ReportInputs, write_report
@@ -71,28 +77,34 @@ def describe_result(folder: ResultsFolder, result: Result) -> Result:
     return result
 
 
+def check_described(folder: ResultsFolder) -> None:
+    """Refuse results whose page was never made."""
+    if not (folder.version / DRAWING).is_file():
+        raise DataError(
+            f"{folder.out} has no page yet: {DRAWING} is not there; "
+            f"run `s2osc report --out {quote(str(folder.out))}` first"
+        )
+
+
 def rewrite_results(folder: ResultsFolder, result: Result) -> None:
     """Publish tables, words and page of results that were described before, and the threshold."""
     version, out = folder.version, folder.out
-    if not (version / DRAWING).is_file():
-        raise DataError(
-            f"{out} has no page yet: {DRAWING} is not there; "
-            f"run `s2osc report --out {quote(str(out))}` first"
-        )
+    check_described(folder)
     drawing = load_drawing(version / DRAWING, len(result.names))
-    description = None
-    rewritten = {SUMMARY, REPORT, *TABLES}
+    rewritten = {SUMMARY, REPORT, CHECKED, *TABLES, f"{MODEL}/{DESCRIPTION}"}
+    checked = result.audit.checked if result.audit else None
+    description = with_check(read_description(version / MODEL), checked)
     if result.evidence and result.odds is not None:
         threshold = threshold_for_new(result.evidence, result.odds, result.decision)
-        description = replace_threshold(version / MODEL, threshold)
-        rewritten.add(f"{MODEL}/{DESCRIPTION}")
+        description = with_threshold(description, threshold)
     keep = {name for name in RESULTS if name not in rewritten and (version / name).is_file()}
     with folder.publish(keep=keep) as stage:
         write_tables(stage, result)
+        if result.check.rows:
+            write_check(stage, result)
         write_page(stage / REPORT, result, out, drawing)
-        if description:
-            (stage / MODEL).mkdir(exist_ok=True)
-            (stage / MODEL / DESCRIPTION).write_bytes(description)
+        (stage / MODEL).mkdir(exist_ok=True)
+        (stage / MODEL / DESCRIPTION).write_bytes(as_json(description))
         write_summary(stage, result.summary())
 
 

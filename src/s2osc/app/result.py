@@ -4,6 +4,7 @@
     summary.json                 counts, audit, metrics, settings, seconds
     scores.parquet               what was measured about each item of the pool, and
     seeds.parquet                about each seed: no decision changes either
+    checked.parquet              items of the pool that a person was asked about, and their labels
     report.html                  the page, and in report.safetensors what it was drawn from
     model/                       the model (``pipeline/storage.py``)
 
@@ -26,6 +27,7 @@ import pyarrow.parquet
 from safetensors.numpy import load, save
 
 from s2osc.app.results_folder import (
+    CHECKED,
     MODEL,
     SCORES,
     SEEDS,
@@ -39,6 +41,7 @@ from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
 from s2osc.metrics import evaluate_by_name
+from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
@@ -102,6 +105,7 @@ class Result:
     versions: dict[str, str]
     seconds: dict[str, float]
     stream: dict[str, Any] | None = None  # where in a stream this is
+    check: Check = Check()  # what a person was asked about, and said
     # What the page is drawn from, until it is.
     embeddings: np.ndarray | None = None  # (n, d)
     images: np.ndarray | None = None  # (n, H, W[, 3]) uint8; None for vectors
@@ -138,11 +142,11 @@ class Result:
             p_known=decision.p_known,
             groups=np.where(decision.labels == UNKNOWN, self.groups, -1),
         )
-        audit = decision.audit.named(self.classes)
+        audit = decision.audit.named(self.classes).of_same_fit(self.audit)
         return replace(
             self,
             answer=answer,
-            audit=audit.of_same_fit(self.audit),
+            audit=replace(audit, checked=self.check.measure(answer.labels, self.classes)),
             settings=self.settings | {DECISION + n: v for n, v in flatten(settings).items()},
         )
 
@@ -204,7 +208,8 @@ class Result:
                 f"{folder} holds scores of {len(measured['names'])} items, but its {SUMMARY} is "
                 f"about {summary['items']['pool']}; {COPY_AGAIN}"
             )
-        result = cls(**facts, **measured)
+        check = read_check(folder / CHECKED, measured["names"])
+        result = cls(**facts, **measured, check=check)
         if unfinished.is_file() and not changes:
             return result
         with guarded(folder, COPY_AGAIN):
@@ -346,6 +351,13 @@ def write_measured(folder: Path, result: Result) -> None:
     pyarrow.parquet.write_table(pa.table(seeds), folder / SEEDS)
 
 
+def write_check(folder: Path, result: Result) -> None:
+    """The items a person was asked about, in the order they were drawn in."""
+    items = [result.names[row] for row in result.check.rows]
+    columns = {"item": items, "label": list(result.check.labels)}
+    pyarrow.parquet.write_table(pa.table(columns), folder / CHECKED)
+
+
 def write_unfinished(folder: Path, result: Result) -> None:
     """The answer exactly as it is, and what the page is drawn from."""
     arrays = {name: getattr(result.answer, name) for name in (*COLUMNS, "p_known")} | {
@@ -454,6 +466,19 @@ def read_unfinished(path: Path, n_classes: int) -> dict[str, Any]:
                 for item, suggested, why in texts["questions"]
             ),
         }
+
+
+def read_check(path: Path, names: list[str]) -> Check:
+    """What ``write_check`` wrote; nobody was asked where there is no such file."""
+    if not path.exists():
+        return Check()
+    table = read_columns(path)
+    with guarded(path, COPY_AGAIN):
+        items, labels = _texts(table["item"]), _texts(table["label"])
+        row_of = {name: row for row, name in enumerate(names)}
+        if len(set(items)) < len(items) or not row_of.keys() >= set(items):
+            raise ValueError("it is not about items of the pool, each of them once")
+        return Check(tuple(row_of[item] for item in items), tuple(labels))
 
 
 def read_columns(path: Path) -> dict[str, pa.ChunkedArray]:

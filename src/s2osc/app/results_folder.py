@@ -26,6 +26,7 @@ Who publishes what, and when:
                       the words of the summary and the page, the same as a second version
     report            that second version, where an error or a kill left the first alone
     decide            answer, summary, page and the model's threshold, for another operating point
+    check             the items a person is asked about; then their labels, summary and page
     stream window     as classify, with ``queries.csv``; the stream confirms the window in between
     stream simulate   its tables and figures, once, at the end
 """
@@ -58,11 +59,13 @@ T = TypeVar("T")
 SUMMARY, SCORES, SEEDS = "summary.json", "scores.parquet", "seeds.parquet"
 TABLES = ("predictions.csv", "predictions.parquet")
 REPORT, DRAWING, SKIPPED = "report.html", "report.safetensors", "skipped.csv"
+CHECKED = "checked.parquet"
+"""The items of the pool that a person was asked about, and their labels."""
 UNFINISHED = ".unfinished.safetensors"
 """What the page needs and no other file holds, until the page is made."""
 MODEL = "model"
 RESULTS = (
-    *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, DRAWING),
+    *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, DRAWING, CHECKED),
     *(f"{MODEL}/model.json", f"{MODEL}/weights.safetensors"),
 )
 """The files of a result. Names that begin with a dot have no place in OUT."""

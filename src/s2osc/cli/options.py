@@ -225,6 +225,8 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     if audit:
         command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
         say(f"  {'scores.parquet':<18} for `{command}`")
+        if not audit["checked"]:
+            say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
 
 
 def _add_counts(

@@ -1,9 +1,9 @@
-"""The commands on one pool: classify, predict, decide, demo, settings."""
+"""The commands on one pool: classify, predict, decide, check, report, demo, settings."""
 
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from s2osc.cli.options import (
     add_command,
@@ -16,15 +16,23 @@ from s2osc.cli.options import (
     add_run,
     add_trusted_backbone,
     decision_of,
+    printer,
+    quoted,
     request_of,
     show_result,
 )
+from s2osc.errors import SettingsError
+from s2osc.text import at_most, listed, plural, rounded_percent
+
+if TYPE_CHECKING:
+    from s2osc.app.check import Asked
 
 
 def add_pool_commands(commands: Any) -> None:
     _add_classify(commands)
     _add_predict(commands)
     _add_decide(commands)
+    _add_check(commands)
     parser = add_command(
         commands,
         "report",
@@ -100,6 +108,33 @@ def _add_decide(commands: Any) -> None:
     )
 
 
+def _add_check(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "check",
+        check,
+        help="label random items of the pool, and measure the answer without any assumption",
+        description="Write random items of the pool to be labelled by a person; then read the "
+        "labels and measure the answer by them. Each further check asks about other items, and "
+        "labels add up.",
+    )
+    add_paths(parser, out="a folder that classify or stream window wrote")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
+        "--n", type=int, help="ask about so many items that were not asked about (default: 30)"
+    )
+    either.add_argument(
+        "--labels",
+        type=Path,
+        help="the table with its column `label` filled in: a known class, or unknown, or any new "
+        "name, which means the same; empty where you cannot tell",
+    )
+    parser.add_argument(
+        "--to", type=Path, help="a .csv file for the items (default: check.csv in the folder)"
+    )
+    add_force(parser, "labels that were read before")
+
+
 def classify(options: argparse.Namespace) -> None:
     from s2osc.app.classify import classify_files
     from s2osc.progress import shown
@@ -142,6 +177,63 @@ def decide(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     result = redecide(options.out, decision_of(options))
     show_result(result.summary(), options.out, seconds=time.perf_counter() - started)
+
+
+def check(options: argparse.Namespace) -> None:
+    from s2osc.app.check import USUAL, ask_person, take_labels
+
+    if options.labels is None:
+        n = USUAL[0] if options.n is None else options.n
+        show_asked(ask_person(options.out, n, table=options.to), options.out)
+        return
+    if options.to:
+        raise SettingsError(
+            f"--to is {options.to}, where items to label are written, but --labels reads labels; "
+            "leave one of them out"
+        )
+    started = time.perf_counter()
+    checked = take_labels(options.out, options.labels, force=options.force)
+    show_result(checked.result.summary(), options.out, seconds=time.perf_counter() - started)
+    say = printer()
+    n_labels = checked.result.check.n_labels
+    say(f"{plural(checked.n_new, 'new label')}, {n_labels:,} in all.")
+    if checked.other_names:
+        say(f"Not a known class: {listed(checked.other_names)}.")
+    if checked.n_open:
+        say(f"{plural(checked.n_open, 'item')} asked about, but without a label.")
+
+
+def show_asked(asked: "Asked", out: Path) -> None:
+    """Print what labels will tell, and where to write them."""
+    from rich.table import Table
+
+    from s2osc.pipeline.audit.wording import interval_in_words
+
+    say = printer()
+    called = float(asked.result.answer.is_unknown.mean())
+    table = Table(title="What labels of random items will tell, with 95% confidence")
+    for heading in (
+        "labels",
+        f"unknown share, if {rounded_percent(called)}",
+        "right answers, if 95%",
+        "a class is seen from",
+    ):
+        table.add_column(heading, justify="right")
+    for each in asked.outlooks:
+        table.add_row(
+            f"{each.n_labels:,}",
+            interval_in_words(each.unknown_share),
+            interval_in_words(each.accuracy),
+            f"{at_most(each.visible_share)} of the pool",
+        )
+    say(table, soft_wrap=False)
+    n_again = asked.n_open - asked.n_new
+    again = f", {n_again:,} of them asked before" if n_again else ""
+    say(f"{plural(asked.n_open, 'item')} to label{again}: {asked.table}")
+    if asked.page:
+        say(f"The same with pictures, to label and save there: {asked.page}")
+    say(f"Known classes: {listed(asked.result.classes)}; for anything else write unknown. Then:")
+    say(f"  s2osc check --out {quoted(out)} --labels {quoted(asked.table)}")
 
 
 def report(options: argparse.Namespace) -> None:

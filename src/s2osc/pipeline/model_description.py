@@ -9,14 +9,15 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
-from s2osc.codec import fields_from_plain
+from s2osc.codec import fields_from_plain, to_plain
 from s2osc.errors import ModelError
-from s2osc.files import as_json, read_json
+from s2osc.files import read_json
+from s2osc.pipeline.audit.record import CheckedAudit
 from s2osc.version import __version__
 
 FORMAT, OLDEST = 4, 3
 """Models of format 3 were fitted to vectors as they were, and are read as such."""
-DESCRIPTION = "model.json"
+DESCRIPTION, CHECKED = "model.json", "checked"
 LARGEST_SIDE = 4_096  # pixels
 MOST_VIEWS = 100
 COPY_AGAIN = "copy the model folder again or classify anew"
@@ -89,9 +90,15 @@ def read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def replace_threshold(folder: Path, threshold: float | None) -> bytes:
-    """The content of ``model.json`` for the model in ``folder`` with another threshold."""
-    return as_json(read_description(folder) | {"threshold": write_number(threshold)})
+def with_threshold(description: dict[str, Any], threshold: float | None) -> dict[str, Any]:
+    """The description of the same model with another threshold."""
+    return description | {"threshold": write_number(threshold)}
+
+
+def with_check(description: dict[str, Any], checked: CheckedAudit | None) -> dict[str, Any]:
+    """The same with what a person measured about the answer for the pool, and nothing before."""
+    others = {name: value for name, value in description.items() if name != CHECKED}
+    return others | ({CHECKED: to_plain(checked)} if checked else {})
 
 
 def write_number(value: float | None) -> float | str | None:

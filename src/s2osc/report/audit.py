@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.pipeline.audit.record import Audit, GroupsAudit
+from s2osc.pipeline.audit.record import Audit, CheckedAudit, GroupsAudit
 from s2osc.pipeline.audit.wording import sentence, verdict
 from s2osc.report.curves import OperatingCurve, PurityChart, operating_curve, purity_chart
 from s2osc.report.distributions import ScoreChart, score_chart
@@ -46,6 +46,7 @@ class AuditView:
     nothing_unknown: bool
     notes: list[str]
     figures: list[Figure]
+    checked: list[Figure]  # what a person measured; empty where nobody has
     classes: list[ClassRow]
     is_weighted: bool
     scores: ScoreChart | None
@@ -64,6 +65,7 @@ def show_audit(
         nothing_unknown=audit.nothing_unknown,
         notes=notes(audit),
         figures=figures(audit),
+        checked=checked_figures(audit.checked) if audit.checked else [],
         classes=class_rows(audit),
         is_weighted=audit.is_shifted,
         scores=score_chart(
@@ -110,6 +112,32 @@ def figures(audit: Audit) -> list[Figure]:
             )
         )
     return shown
+
+
+def checked_figures(checked: CheckedAudit) -> list[Figure]:
+    """What a person measured; rates of which no item tells are left out."""
+    shown = [
+        Figure("Right answers", "of all items", IntervalText(checked.accuracy)),
+        Figure("False alarms", "known items called unknown", IntervalText(checked.false_alarm)),
+        Figure(
+            "Accuracy on known classes",
+            "known items given their own class",
+            IntervalText(checked.known_accuracy),
+        ),
+        Figure(
+            "Unknown share",
+            "of this pool is of no known class",
+            IntervalText(checked.unknown_share),
+            is_unknown=True,
+        ),
+        Figure(
+            "Recall of unknown items",
+            "unknown items called unknown",
+            IntervalText(checked.unknown_recall),
+            is_unknown=True,
+        ),
+    ]
+    return [figure for figure in shown if figure.interval.figure]
 
 
 def class_rows(audit: Audit) -> list[ClassRow]:

@@ -16,6 +16,7 @@ from safetensors.numpy import save
 
 from s2osc.arrays import leading_components, tsne
 from s2osc.files import check_regular, guarded, parse_json
+from s2osc.pipeline.audit.check import check_order
 from s2osc.progress import track
 from s2osc.report.kinds import count_groups
 from s2osc.report.pictures import (
@@ -37,6 +38,7 @@ FEWEST_PER_KIND = 20
 N_COMPONENTS = 30
 EARLY_ITERATIONS, ITERATIONS, REPORT_EVERY = 100, 300, 10
 MOST_QUESTIONS = 60
+MOST_CHECKED = 300  # items a person may be asked about later, whose pictures are kept
 GALLERY_ITEMS = 24
 MANY_GROUPS = 8  # from here on each group shows fewer items
 
@@ -103,6 +105,11 @@ class Drawing:
         found = self.pictures | dict(zip(missing, cut, strict=True))
         return {item: found[item] for item in wanted}
 
+    def pictures_among(self, items: Sequence[int]) -> dict[int, str]:
+        """The pictures of those items of which there is one."""
+        there = {*self.pictures, *self.map.items.tolist()}
+        return self.pictures_of(np.array([item for item in items if item in there], int))
+
 
 def draw(
     answer: Answer,
@@ -120,6 +127,7 @@ def draw(
         return Drawing(pool_map, None, {}, False, asked, n_asked)
     galleries = choose_galleries(answer, pool_map, np.ones(len(images), bool))
     shown = [*galleries.items.tolist(), *(question.item for question in asked)]
+    shown += check_order(len(images), seed)[:MOST_CHECKED].tolist()
     return Drawing(
         pool_map,
         make_sprites(images[pool_map.items]),

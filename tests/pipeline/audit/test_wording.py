@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from s2osc.pipeline.audit.record import ClassAudit, SourcesAudit, UnknownTest
+from s2osc.pipeline.audit.record import CheckedAudit, ClassAudit, SourcesAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions, sentence, tell, verdict
 from samples import make_audit
@@ -193,3 +193,68 @@ def test_a_shifted_pool_is_a_caution_that_names_the_classes(weights, words):
     assert caution.code == "class_shift"
     assert caution.text.startswith(f"the pool holds {words} the labelled items suggest: ")
     assert caution.text.endswith("the figures are re-weighted for that, and less certain")
+
+
+CHECKED = CheckedAudit(
+    n_items=30,
+    n_skipped=0,
+    n_unknown=12,
+    n_known=18,
+    n_alarms=1,
+    n_right=27,
+    unknown_share=Estimate(0.4, 0.229, 0.592),
+    accuracy=Estimate(0.9, 0.737, 0.979),
+    false_alarm=Estimate(0.056, 0.0014, 0.273),
+    known_accuracy=Estimate(0.9, 0.7, 0.98),
+    unknown_recall=Estimate(0.83, 0.5, 0.98),
+)
+
+
+def test_what_a_person_measured_is_the_sentence_in_place_of_estimates():
+    assert sentence(make_audit(checked=CHECKED)) == (
+        "Of 30 random items checked by a person, 27 are answered right (73% to 98% of this pool, "
+        "with 95% confidence), 12 are of no known class (22% to 60%), and 1 of 18 known ones is "
+        "called unknown (0.1% to 28%)."
+    )
+    assert tell(make_audit(checked=CHECKED))["checked"]["n_right"] == 27
+
+
+def test_one_item_is_told_of_as_one():
+    one = replace(CHECKED, n_items=1, n_unknown=1, n_right=0, false_alarm=None)
+    assert sentence(make_audit(checked=one)) == (
+        "Of 1 random item checked by a person, 0 are answered right (73% to 98% of this pool, with "
+        "95% confidence), and 1 is of no known class (22% to 60%)."
+    )
+    unsure = replace(one, accuracy=None)
+    assert sentence(make_audit(checked=unsure)) == (
+        "Of 1 random item checked by a person, 1 is of no known class (22% to 60% of this pool, "
+        "with 95% confidence)."
+    )
+
+
+def test_estimates_that_a_person_contradicts_are_cautioned_against():
+    assert cautions(make_audit(checked=CHECKED)) == []
+    (caution,) = cautions(make_audit(checked=CHECKED, unknown_share=Estimate(0.99, 0.98, 1.0)))
+    assert caution.code == "check_disagrees"
+    assert caution.text.startswith(
+        "a person's labels contradict the estimated unknown share (98% to 100% estimated, 22% to "
+        "60% measured): "
+    )
+
+
+@pytest.mark.parametrize(("findable", "n_cautions"), [(None, 1), (0.05, 1), (0.3, 0)])
+def test_nothing_unknown_is_contradicted_by_more_than_could_have_been_missed(findable, n_cautions):
+    audit = make_audit(
+        nothing_unknown=True,
+        unknown_share=Estimate(0.0, 0.0, 0.0),
+        unknown_recall=None,
+        findable_share=findable,
+        checked=CHECKED,
+    )
+    assert len(cautions(audit)) == n_cautions
+
+
+def test_items_without_a_label_among_the_checked_are_told_of():
+    (caution,) = cautions(make_audit(checked=replace(CHECKED, n_skipped=2)))
+    assert caution.code == "check_skipped"
+    assert caution.text.startswith("2 of the first 32 items to check have no label")

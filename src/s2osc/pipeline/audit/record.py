@@ -103,6 +103,23 @@ class GroupsAudit:
 
 
 @dataclass(frozen=True)
+class CheckedAudit:
+    """What a person's labels of random items of the pool say: exact, without any assumption."""
+
+    n_items: int  # with a label
+    n_skipped: int  # without one among those asked about up to the last label
+    n_unknown: int  # of no known class
+    n_known: int  # of a known class, with an answer that is not unsure
+    n_alarms: int  # of these, called unknown
+    n_right: int  # of all
+    unknown_share: Estimate
+    accuracy: Estimate | None  # of all answers; None where no item tells, as in the rates below
+    false_alarm: Estimate | None
+    known_accuracy: Estimate | None
+    unknown_recall: Estimate | None
+
+
+@dataclass(frozen=True)
 class Audit:
     """How far an answer can be trusted. ``classes`` are those that have seeds."""
 
@@ -127,6 +144,7 @@ class Audit:
     sources: SourcesAudit | None = None  # None: they were not, or could not be compared
     purity: PurityAudit | None = None
     groups: GroupsAudit | None = None
+    checked: CheckedAudit | None = None  # None: nobody has labelled items of the pool
 
     @property
     def sources_differ(self) -> bool:
@@ -178,6 +196,7 @@ class Audit:
             "sources": to_plain(self.sources),
             "purity": to_plain(self.purity),
             "groups": to_plain(self.groups),
+            "checked": to_plain(self.checked),
         }
 
     @classmethod
@@ -195,7 +214,7 @@ class Audit:
                 | {rate: to_plain(rates[rate].per_class[name]) for rate in RATES}
                 for name, n in seeds["per_class"].items()
             ]
-            absent = dict.fromkeys(("operating_point", "findable_share", "sources"))
+            absent = dict.fromkeys(("operating_point", "findable_share", "sources", "checked"))
             found = {"rule": "seeds", **absent, **record, "classes": classes}
             found |= {rate: to_plain(rates[rate].overall) for rate in RATES}
             found |= {"n_seeds": seeds["number"], "is_shifted": shift["found"]}

@@ -169,12 +169,12 @@ def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     def too_rare_below(in_pool: int) -> bool:
         return float(hypergeom.cdf(hits, whole, hits + in_pool, n)) <= side
 
-    low = _first(lambda j: not too_rare_above(j), n_pool)
-    high = _first(too_rare_below, n_pool + 1) - 1
+    low = first_that_holds(lambda j: not too_rare_above(j), n_pool)
+    high = first_that_holds(too_rare_below, n_pool + 1) - 1
     return Estimate(hits / n, low / n_pool, min(high, n_pool) / n_pool)
 
 
-def _first(holds: Callable[[int], bool], end: int) -> int:
+def first_that_holds(holds: Callable[[int], bool], end: int) -> int:
     """The smallest number in 0 .. end at which a monotone condition holds."""
     low, high = 0, end
     while low < high:
@@ -184,6 +184,24 @@ def _first(holds: Callable[[int], bool], end: int) -> int:
         else:
             low = middle + 1
     return low
+
+
+def drawn_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
+    """A rate in a pool, from ``hits`` among ``n`` of its items that were drawn at random.
+
+    Exact, and without any assumption. None where nothing was drawn.
+
+    >>> [round(x, 3) for x in drawn_interval(5, 100, 10**6)]
+    [0.05, 0.016, 0.113]
+    >>> drawn_interval(1, 4, 4)
+    Estimate(estimate=0.25, low=0.25, high=0.25)
+    """
+    if n == 0:
+        return None
+    others = exact_interval(hits, n, n_pool - n)  # None: all were drawn
+    low, high = (others.low, others.high) if others else (0.0, 0.0)
+    n_others = n_pool - n
+    return Estimate(hits / n, (hits + low * n_others) / n_pool, (hits + high * n_others) / n_pool)
 
 
 def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Estimate | None:

@@ -9,9 +9,9 @@ from math import ceil
 from statistics import median
 from typing import Any, Literal
 
-from s2osc.pipeline.audit.record import Audit, SourcesAudit, UnknownTest
-from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.text import at_least, at_most, percent, plural
+from s2osc.pipeline.audit.record import Audit, CheckedAudit, SourcesAudit, UnknownTest
+from s2osc.pipeline.audit.statistics import CONFIDENCE, Estimate
+from s2osc.text import at_least, at_most, listed, percent, plural
 
 RARE = 0.01
 """Rates below it are counted in 1,000 instead of in 100."""
@@ -28,7 +28,9 @@ OTHER_SOURCE = (
 )
 
 
-CautionCode = Literal["sources_differ", "few_seeds", "class_shift"]
+CautionCode = Literal[
+    "check_disagrees", "check_skipped", "sources_differ", "few_seeds", "class_shift"
+]
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ def tell(audit: Audit) -> dict[str, Any]:
 
 
 def sentence(audit: Audit) -> str:
-    """The audit in one sentence."""
+    """The audit in one sentence: what a person measured, else what is estimated."""
+    if audit.checked:
+        return check_in_words(audit.checked)
     return f"{OTHER_SOURCE} {_finding(audit)}" if audit.sources_differ else _finding(audit)
 
 
@@ -157,6 +161,19 @@ def _chance(p: float) -> str:
 def cautions(audit: Audit) -> list[Caution]:
     """What limits the figures, most important first."""
     found = []
+    if wrong := _disagreements(audit):
+        text = (
+            f"a person's labels contradict the estimated {listed(wrong)}: what the estimates "
+            "assume does not hold for this pool, so go by what was measured"
+        )
+        found.append(Caution("check_disagrees", text))
+    if audit.checked and audit.checked.n_skipped:
+        n_skipped, n = audit.checked.n_skipped, audit.checked.n_items + audit.checked.n_skipped
+        text = (
+            f"{n_skipped:,} of the first {n:,} items to check have no label and count both ways, "
+            "which makes every measured interval wider: label them, too"
+        )
+        found.append(Caution("check_skipped", text))
     if audit.sources is not None and audit.sources.differ:
         found.append(Caution("sources_differ", _sources_in_words(audit.sources)))
     smallest, wanted = audit.smallest_false_alarm, audit.wanted_false_alarm
@@ -231,3 +248,73 @@ def _some(names: Sequence[str]) -> str:
     if n_more > 1:
         return f"{', '.join(names[:MOST_NAMED])} and {n_more} others"
     return ", ".join(names)
+
+
+# --- what a person measured ------------------------------------------------------------------
+
+
+def check_in_words(checked: CheckedAudit) -> str:
+    """What a person found among random items, and what follows for the pool.
+
+    >>> counts = {"n_items": 30, "n_skipped": 0, "n_unknown": 12, "n_known": 18, "n_alarms": 1}
+    >>> share, right = Estimate(0.4, 0.228, 0.594), Estimate(0.9, 0.735, 0.979)
+    >>> rates = {"false_alarm": None, "known_accuracy": None, "unknown_recall": None}
+    >>> check_in_words(CheckedAudit(**counts, **rates, n_right=27, accuracy=right, \
+unknown_share=share))
+    'Of 30 random items checked by a person, 27 are answered right (73% to 98% of this pool, with \
+95% confidence), and 12 are of no known class (22% to 60%).'
+    """
+    items = "item" if checked.n_items == 1 else "items"
+    parts = []
+    if checked.accuracy:
+        parts.append(
+            f"{_are(checked.n_right)} answered right ({interval_in_words(checked.accuracy)}"
+        )
+    parts.append(
+        f"{_are(checked.n_unknown)} of no known class ({interval_in_words(checked.unknown_share)}"
+    )
+    if checked.false_alarm:
+        alarms = f"{checked.n_alarms} of {plural(checked.n_known, 'known one')}"
+        verb = "is" if checked.n_alarms == 1 else "are"
+        parts.append(f"{alarms} {verb} called unknown ({interval_in_words(checked.false_alarm)}")
+    first, *others = parts
+    first = f"{first} of this pool, with {percent(CONFIDENCE)} confidence)"
+    others = [f"{part})" for part in others]
+    told = ", and ".join([", ".join([first, *others[:-1]]), *others[-1:]])
+    return f"Of {checked.n_items:,} random {items} checked by a person, {told}."
+
+
+def _are(count: int) -> str:
+    return f"{count:,} {'is' if count == 1 else 'are'}"
+
+
+def interval_in_words(figure: Estimate) -> str:
+    """An interval, rounded outwards.
+
+    >>> interval_in_words(Estimate(0.4, 0.228, 0.594)), interval_in_words(Estimate(0.5, 0.5, 0.5))
+    ('22% to 60%', '50%')
+    """
+    low, high = at_least(figure.low), at_most(figure.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def _disagreements(audit: Audit) -> list[str]:
+    """The figures of which the estimated interval and the measured one have nothing in common."""
+    checked, share = audit.checked, audit.unknown_share
+    if checked is None:
+        return []
+    if audit.nothing_unknown:  # which is said of classes that would have been found
+        share = share._replace(high=max(share.high, audit.findable_share or 0.0))
+    compared = {
+        "unknown share": (share, checked.unknown_share),
+        "false alarms": (audit.false_alarm, checked.false_alarm),
+        "accuracy on known classes": (audit.known_accuracy, checked.known_accuracy),
+        "recall of unknown items": (audit.unknown_recall, checked.unknown_recall),
+    }
+    return [
+        f"{name} ({interval_in_words(estimated)} estimated, {interval_in_words(measured)} measured)"
+        for name, (estimated, measured) in compared.items()
+        if estimated
+        and measured
+        and (estimated.high < measured.low or measured.high < estimated.low)
+    ]
