@@ -60,8 +60,10 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         Share of the labelled rows that is held back and hidden in the pool, to set the threshold
         and to measure the answer by; "auto" is the preset's.
     false_alarm : float
-        At most this share of known items may be called unknown. This, ``aim`` and ``unsure`` are
-        matters of the seeds: the presets "plain" and "paper" do not use them.
+        At most this share of known items may be called unknown. This, ``guarantee``, ``aim`` and
+        ``unsure`` are matters of the seeds: the presets "plain" and "paper" do not use them.
+    guarantee : "average" or "pool"
+        That limit holds on average over pools, or with 95 % confidence in this one.
     aim : "balance" or "recall"
         Within that limit, weigh false alarms against items missed, or find as many unknown items
         as it allows.
@@ -117,6 +119,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         unknown: str = "one",
         seeds: float | str = AUTO,
         false_alarm: float = 0.05,
+        guarantee: str = "average",
         aim: str = "balance",
         unsure: bool = False,
         filter: str = AUTO,
@@ -132,6 +135,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         self.unknown = unknown
         self.seeds = seeds
         self.false_alarm = false_alarm
+        self.guarantee = guarantee
         self.aim = aim
         self.unsure = unsure
         self.filter = filter
@@ -335,6 +339,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
             "clusters.n_groups": self.n_groups,
             "augmentation.flip": self.flip,
             "decision.false_alarm": self.false_alarm,
+            "decision.guarantee": self.guarantee,
             "decision.aim": self.aim,
             "decision.unsure": self.unsure,
         }

@@ -45,7 +45,12 @@ from s2osc.types import Labelled
 from s2osc.version import versions
 
 DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
-NEED_SEEDS = ("decision.false_alarm", "decision.aim", "decision.unsure")
+NEED_SEEDS = (
+    "decision.false_alarm",
+    "decision.guarantee",
+    "decision.aim",
+    "decision.unsure",
+)
 IMAGE_PRESETS = ("fast", "large", "plain", "paper")
 """Presets of networks for images: with one of them no backbone is chosen for the user."""
 

@@ -18,8 +18,8 @@ from s2osc.settings import change
 def redecide(out: Path, changes: Mapping[str, Any]) -> Result:
     """Rewrite the answer in a result folder.
 
-    ``changes`` are settings of the decision by name (``false_alarm``, ``aim``, ``unsure``); those
-    that are not named stay as they were decided last.
+    ``changes`` are settings of the decision by name (``false_alarm``, ``guarantee``, ``aim``,
+    ``unsure``); those that are not named stay as they were decided last.
     """
     change(DecisionSettings(), changes)  # what cannot be used is refused before anything is read
     # To ask for an operating point is to leave the decision to the seeds.

@@ -146,6 +146,12 @@ def add_decision(parser: argparse.ArgumentParser) -> None:
         help="at most this share of known items may be called unknown (default: 0.05)",
     )
     parser.add_argument(
+        "--guarantee",
+        metavar="average|pool",
+        help="that limit holds on average over pools, or with 95%% confidence in this pool "
+        "(default: average)",
+    )
+    parser.add_argument(
         "--aim",
         metavar="balance|recall",
         help="within that limit, weigh alarms against items missed, or find as many unknown items "
@@ -158,7 +164,7 @@ def add_decision(parser: argparse.ArgumentParser) -> None:
 
 def decision_of(options: argparse.Namespace) -> dict[str, Any]:
     """The settings of the decision that were given."""
-    given = {name: getattr(options, name) for name in ("false_alarm", "aim", "unsure")}
+    given = {name: getattr(options, name) for name in ("false_alarm", "guarantee", "aim", "unsure")}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -199,6 +205,8 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     if audit:
         say(audit["sentence"], style="bold")
         say(audit["test"]["verdict"])
+        if audit["limit"]:
+            say(audit["limit"])
     table = Table(title=f"{summary['items']['pool']:,} items in the pool")
     table.add_column("answer")
     table.add_column("items", justify="right")

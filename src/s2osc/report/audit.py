@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.pipeline.audit.record import Audit, CheckedAudit, GroupsAudit
-from s2osc.pipeline.audit.wording import sentence, verdict
+from s2osc.pipeline.audit.wording import limit, sentence, verdict
 from s2osc.report.curves import OperatingCurve, PurityChart, operating_curve, purity_chart
 from s2osc.report.distributions import ScoreChart, score_chart
 from s2osc.report.kinds import count_groups
@@ -170,6 +170,8 @@ def notes(audit: Audit) -> list[str]:
         f"If nothing in the pool were unknown, scores like these would come with probability "
         f"{chance(audit.test.p_value)}.",
     ]
+    if stated := limit(audit):
+        found.append(stated)
     if audit.operating_point:
         found.append(
             "An item is called unknown where its p_known, the share of known items that are at "

@@ -144,6 +144,20 @@ def test_unknown_are_exactly_the_items_with_a_p_value_up_to_the_operating_point(
     )
 
 
+def test_a_guarantee_for_this_pool_allows_fewer_false_alarms(evidence):
+    settings = replace(SEEDS, aim="recall")
+    average, in_pool = (
+        decide(evidence, replace(settings, guarantee=guarantee), seed=0)
+        for guarantee in ("average", "pool")
+    )
+    assert in_pool.audit.guarantee == "pool"
+    assert in_pool.threshold > average.threshold
+    assert in_pool.audit.smallest_false_alarm > average.audit.smallest_false_alarm
+    np.testing.assert_array_equal(
+        in_pool.labels == UNKNOWN, in_pool.p_known <= in_pool.audit.operating_point
+    )
+
+
 def test_where_nothing_is_unknown_the_operating_point_is_0(evidence):
     found = decide(replace(evidence, p_value=0.5), SEEDS, seed=0)
     assert found.audit.operating_point == 0

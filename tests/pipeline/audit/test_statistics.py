@@ -29,7 +29,9 @@ from s2osc.pipeline.audit.statistics import (
     p_known,
     purity_of_top,
     smallest_promise,
+    smallest_promise_for_pool,
     tails,
+    threshold_for_pool,
     true_unknowns,
     unknown_at_far_end,
     unknown_share,
@@ -51,6 +53,35 @@ def mixture(pi, shift, *, n_pool=3_000, n_seeds=1_000, seed=0):
     pool = draw.normal(size=n_pool)
     pool[:n_unknown] += shift
     return pool, draw.normal(size=n_seeds)
+
+
+# The limit in one pool
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_seeds", "n_pool"), [(60, 300), (200, 100)])
+def test_the_limit_is_exceeded_in_at_most_one_pool_of_twenty(n_seeds, n_pool, weighted):
+    draw, n_exceeded, n = random(), 0, 400
+    for _ in range(n):
+        seeds, pool = draw.normal(size=n_seeds), draw.normal(size=n_pool)
+        weights = draw.uniform(0.5, 2, n_seeds) if weighted else np.ones(n_seeds)
+        n_exceeded += np.mean(pool > threshold_for_pool(seeds, weights, 0.1, n_pool)) > 0.1
+    assert 0 < n_exceeded <= 0.05 * n + 2 * np.sqrt(0.05 * 0.95 * n)
+
+
+def test_in_one_pool_the_threshold_is_higher_than_on_average():
+    seeds, weights = random().normal(size=300), np.ones(300)
+    in_pool = threshold_for_pool(seeds, weights, 0.05, 1_000)
+    assert in_pool in seeds
+    assert in_pool > conformal_threshold(seeds, weights, 0.05)
+
+
+@pytest.mark.parametrize("weights", [np.ones(40), random().uniform(0.5, 2, 40)])
+def test_what_no_seed_can_promise_for_a_pool_is_left_to_the_largest(weights):
+    seeds, smallest = random().normal(size=40), smallest_promise_for_pool(weights, 1_000)
+    assert smallest > smallest_promise(weights)
+    assert threshold_for_pool(seeds, weights, smallest * 0.5, 1_000) == seeds.max()
+    assert threshold_for_pool(seeds, weights, smallest * 3, 1_000) < seeds.max()
 
 
 # The p-value of an item

@@ -6,7 +6,7 @@ import pytest
 
 from s2osc.pipeline.audit.record import CheckedAudit, ClassAudit, SourcesAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.pipeline.audit.wording import cautions, sentence, tell, verdict
+from s2osc.pipeline.audit.wording import cautions, limit, sentence, tell, verdict
 from samples import make_audit
 
 
@@ -149,6 +149,21 @@ def test_what_is_told_opens_with_the_sentence_and_closes_with_the_cautions():
 
 def test_an_audit_without_limits_has_no_caution():
     assert cautions(make_audit()) == []
+
+
+def test_the_limit_on_false_alarms_says_in_which_sense_it_holds():
+    audit = make_audit(rule="seeds", wanted_false_alarm=0.05, smallest_false_alarm=0.01)
+    assert limit(audit) == (
+        "At most 5% of the known items are called unknown, on average over pools like this one."
+    )
+    in_pool = replace(audit, guarantee="pool", smallest_false_alarm=0.062)
+    assert limit(in_pool) == (
+        "At most 6.2% of the known items are called unknown, with 95% confidence in this pool."
+    )
+    (caution,) = cautions(in_pool)
+    assert "at best, not 5%, with 95% confidence in this pool: label more" in caution.text
+    assert limit(replace(audit, nothing_unknown=True)) is None
+    assert limit(replace(audit, rule="argmax")) is None
 
 
 def test_too_few_seeds_for_the_wanted_rate_are_a_caution():

@@ -31,12 +31,14 @@ class DecisionSettings:
 
     rule: Literal["argmax", "seeds"] = "argmax"  # g's largest output (the paper's), or the seeds
     false_alarm: float = 0.05  # at most this share of known items is called unknown
+    guarantee: Literal["average", "pool"] = "average"  # the limit holds over pools, or in this one
     aim: Literal["balance", "recall"] = "balance"  # best estimated F_out, or all the limit allows
     unsure: bool = False  # leave close calls open
     level: float = 0.01  # of the test whether anything is unknown
 
     def __post_init__(self) -> None:
         require_choice("decision.rule", self.rule, ("argmax", "seeds"))
+        require_choice("the guarantee", self.guarantee, ("average", "pool"))
         require_choice("the aim", self.aim, ("balance", "recall"))
         for name in ("false_alarm", "level"):
             if not 0 < getattr(self, name) < 1:
@@ -116,9 +118,7 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
     Infinite where no threshold finds more than false alarms. Any other lies at a seed or, since
     F_out rises until the next false alarm, just above one: ``operating_point`` needs that.
     """
-    limit = statistics.conformal_threshold(
-        evidence.seed_score, evidence.seed_weight, settings.false_alarm
-    )
+    limit = _limit(evidence, share, settings)
     if settings.aim == "recall":
         return limit
     curve = evidence.tails()
@@ -128,6 +128,27 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
     f_out = np.where(allowed, statistics.estimated_f_out(curve, share, evidence.n_effective), -1)
     best = int(f_out.argmax())
     return float(max(limit, curve.thresholds[best])) if f_out[best] > 0 else np.inf
+
+
+def _limit(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
+    """The lowest threshold that keeps the limit on false alarms, on average or in this pool."""
+    seeds, weights = evidence.seed_score, evidence.seed_weight
+    if settings.guarantee == "pool":
+        n_known = _n_known(evidence, share)
+        return statistics.threshold_for_pool(seeds, weights, settings.false_alarm, n_known)
+    return statistics.conformal_threshold(seeds, weights, settings.false_alarm)
+
+
+def _smallest_promise(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
+    """The smallest limit that these seeds can keep."""
+    weights = evidence.seed_weight
+    if settings.guarantee == "pool":
+        return statistics.smallest_promise_for_pool(weights, _n_known(evidence, share))
+    return statistics.smallest_promise(weights)
+
+
+def _n_known(evidence: Evidence, share: float) -> int:
+    return max(1, round(len(evidence.score) * (1 - share)))
 
 
 def threshold_for_new(
@@ -250,7 +271,8 @@ def _audit(
         rule=settings.rule,
         aim=settings.aim,
         wanted_false_alarm=settings.false_alarm,
-        smallest_false_alarm=statistics.smallest_promise(weights),
+        guarantee=settings.guarantee,
+        smallest_false_alarm=_smallest_promise(evidence, share.estimate, settings),
         n_seeds=len(weights),
         test=UnknownTest(evidence.p_value, settings.level),
         unknown_share=share,
@@ -269,7 +291,7 @@ def _audit(
             )
             for c in np.unique(evidence.seed_label)
         ),
-        curve=_operating_curve(evidence, share, drawn),
+        curve=_operating_curve(evidence, share, drawn, settings),
     )
 
 
@@ -352,17 +374,18 @@ def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
 
 
 def _operating_curve(
-    evidence: Evidence, share: Estimate, drawn: Sequence[Tails]
+    evidence: Evidence, share: Estimate, drawn: Sequence[Tails], settings: DecisionSettings
 ) -> tuple[OperatingPoint, ...]:
     """What each false-alarm rate would find."""
     if share.estimate == 0:
         return ()
     likely = _likely_share(evidence, evidence.tails())
+    smallest = _smallest_promise(evidence, share.estimate, settings)
     points: list[OperatingPoint] = []
     for rate in CURVE:
-        if rate < statistics.smallest_promise(evidence.seed_weight):
+        if rate < smallest:
             continue
-        threshold = statistics.conformal_threshold(evidence.seed_score, evidence.seed_weight, rate)
+        threshold = _limit(evidence, share.estimate, replace(settings, false_alarm=rate))
         found = _found(evidence, threshold, likely) / likely
         if points:  # a lower threshold cannot find less
             found = max(found, points[-1].recall.estimate)

@@ -139,6 +139,7 @@ class Audit:
     is_shifted: bool  # the pool mixes the known classes otherwise than the labelled items do
     classes: tuple[ClassAudit, ...]
     curve: tuple[OperatingPoint, ...]  # from few false alarms to many
+    guarantee: str = "average"  # the limit on false alarms holds over pools, or in this "pool"
     operating_point: float | None = None  # unknown where p_known is at most this; None: g decides
     findable_share: float | None = None  # of the pool: a class of this size would have been found
     sources: SourcesAudit | None = None  # None: they were not, or could not be compared
@@ -183,6 +184,7 @@ class Audit:
             "seeds": {"number": self.n_seeds, "per_class": per_class("n_seeds")},
             "rule": self.rule,
             "wanted_false_alarm": self.wanted_false_alarm,
+            "guarantee": self.guarantee,
             "aim": self.aim,
             "smallest_false_alarm": self.smallest_false_alarm,
             "test": to_plain(self.test),
@@ -215,7 +217,13 @@ class Audit:
                 for name, n in seeds["per_class"].items()
             ]
             absent = dict.fromkeys(("operating_point", "findable_share", "sources", "checked"))
-            found = {"rule": "seeds", **absent, **record, "classes": classes}
+            found = {
+                "rule": "seeds",
+                "guarantee": "average",
+                **absent,
+                **record,
+                "classes": classes,
+            }
             found |= {rate: to_plain(rates[rate].overall) for rate in RATES}
             found |= {"n_seeds": seeds["number"], "is_shifted": shift["found"]}
             # Words may stand beside the figures.

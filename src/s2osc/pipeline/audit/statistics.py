@@ -105,6 +105,57 @@ def conformal_threshold(seeds: np.ndarray, weights: np.ndarray, false_alarm: flo
     return float(seeds[order[max(m, 1) - 1]])
 
 
+def threshold_for_pool(
+    seeds: np.ndarray, weights: np.ndarray, false_alarm: float, n_pool: int
+) -> float:
+    """The same for the ``n_pool`` known items of this pool, with a confidence of 95 %.
+
+    The lowest seed above which at most the share ``false_alarm`` of them lies with that confidence.
+    Where no seed is high enough, the largest comes nearest.
+
+    >>> threshold_for_pool(np.arange(200.0), np.ones(200), 0.05, 1_000)
+    195.0
+    """
+    order, n = np.argsort(-seeds, kind="stable"), len(seeds)
+    if np.ptp(weights) == 0:
+        allowed = int(false_alarm * n_pool + 1e-9)
+        n_kept = _first(lambda m: _more_in_pool(m, n, allowed, n_pool) > 1 - CONFIDENCE, n)
+    else:
+        heavy = np.append(0.0, np.cumsum(weights[order])[:-1]) / weights.sum()
+        n_kept = int(np.sum(_upper_bound(heavy, weights, n_pool) <= false_alarm))
+    return float(seeds[order[max(n_kept, 1) - 1]])
+
+
+def smallest_promise_for_pool(weights: np.ndarray, n_pool: int) -> float:
+    """The smallest false-alarm rate these seeds can guarantee in this pool, at 95 %.
+
+    >>> round(smallest_promise_for_pool(np.ones(58), 10_000), 3)
+    0.05
+    """
+    if np.ptp(weights) > 0:
+        return float(_upper_bound(np.zeros(1), weights, n_pool)[0])
+    n = len(weights)
+    least = _first(lambda j: _more_in_pool(0, n, j, n_pool) <= 1 - CONFIDENCE, n_pool)
+    return least / n_pool
+
+
+def _more_in_pool(m: int, n: int, allowed: int, n_pool: int) -> float:
+    """The probability that more known items of the pool than allowed lie above a seed.
+
+    It has m of the n seeds above it. That is so where the first m + allowed + 1 items of pool and
+    seeds together have at most m seeds among them, which is a hypergeometric number.
+    """
+    return float(hypergeom.cdf(m, n + n_pool, n, min(m + allowed + 1, n + n_pool)))
+
+
+def _upper_bound(rates: np.ndarray, weights: np.ndarray, n_pool: int) -> np.ndarray:
+    """The upper 95 % bound of Clopper and Pearson by the effective number of the seeds."""
+    n = effective_number(weights)
+    n = n * n_pool / (n + n_pool)  # the pool varies too
+    hits = np.minimum(rates, 1.0) * n
+    return np.asarray(beta.ppf(CONFIDENCE, hits + 1, np.maximum(n - hits, 1e-9)))
+
+
 def p_known(scores: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """(n,) the conformal p-value of "this item is known" for each of ``scores``.
 

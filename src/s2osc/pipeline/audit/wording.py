@@ -45,7 +45,7 @@ def tell(audit: Audit) -> dict[str, Any]:
     """An audit as people and files get it: opened by its one sentence, closed by its cautions."""
     record = audit.to_json()
     return (
-        {"sentence": sentence(audit)}
+        {"sentence": sentence(audit), "limit": limit(audit)}
         | record
         | {
             "test": record["test"] | {"verdict": verdict(audit.test)},
@@ -59,6 +59,21 @@ def sentence(audit: Audit) -> str:
     if audit.checked:
         return check_in_words(audit.checked)
     return f"{OTHER_SOURCE} {_finding(audit)}" if audit.sources_differ else _finding(audit)
+
+
+def limit(audit: Audit) -> str | None:
+    """Which limit on false alarms holds, and in which sense; None where none was set."""
+    if audit.rule != "seeds" or audit.nothing_unknown:
+        return None
+    rate = max(audit.wanted_false_alarm, audit.smallest_false_alarm)
+    return f"At most {at_most(rate)} of the known items are called unknown, {held(audit)}."
+
+
+def held(audit: Audit) -> str:
+    """In which sense the limit on false alarms holds."""
+    if audit.guarantee == "pool":
+        return "with 95% confidence in this pool"
+    return "on average over pools like this one"
 
 
 def _finding(audit: Audit) -> str:
@@ -178,10 +193,11 @@ def cautions(audit: Audit) -> list[Caution]:
         found.append(Caution("sources_differ", _sources_in_words(audit.sources)))
     smallest, wanted = audit.smallest_false_alarm, audit.wanted_false_alarm
     if audit.rule == "seeds" and not audit.nothing_unknown and smallest > wanted:
+        sure = f", {held(audit)}" if audit.guarantee == "pool" else ""
         text = (
             f"{plural(audit.n_seeds, 'seed')} can promise a false-alarm rate of "
-            f"{at_most(smallest)} at best, not {percent(wanted)}: label more items of the known "
-            "classes, or give a higher --false-alarm"
+            f"{at_most(smallest)} at best, not {percent(wanted)}{sure}: label more items of the "
+            "known classes, or give a higher --false-alarm"
         )
         found.append(Caution("few_seeds", text))
     if audit.is_shifted:
