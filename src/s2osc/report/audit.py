@@ -97,7 +97,7 @@ def figures(audit: Audit) -> list[Figure]:
         ),
         Figure(
             "Unknown share",
-            "of this pool is of no known class",
+            "of this pool is of no known class; a rough range",
             IntervalText(audit.unknown_share),
             is_unknown=True,
         ),
@@ -106,7 +106,7 @@ def figures(audit: Audit) -> list[Figure]:
         shown.append(
             Figure(
                 "Recall of unknown items",
-                "unknown items called unknown",
+                "unknown items called unknown; a rough range",
                 IntervalText(audit.unknown_recall),
                 is_unknown=True,
             )
@@ -166,7 +166,8 @@ def notes(audit: Audit) -> list[str]:
     """How the figures were measured, in a few sentences."""
     found = [
         f"Measured with {plural(audit.n_seeds, 'seed')}: labelled known items that were held "
-        "back from training and hidden in the pool. Whiskers are 95% intervals.",
+        "back from training and hidden in the pool. Whiskers are 95% intervals, but rough ranges "
+        "for the unknown share and the recall.",
         f"If nothing in the pool were unknown, scores like these would come with probability "
         f"{chance(audit.test.p_value)}.",
     ]

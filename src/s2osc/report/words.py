@@ -141,7 +141,7 @@ def key_numbers(answer: Answer, groups: str) -> list[KeyNumber]:
     return [
         KeyNumber(f"{n:,}", "In the pool"),
         KeyNumber(f"{n_known:,}", "Known", known if n_classes else ""),
-        KeyNumber(f"{n_unknown:,}", "Unknown", unknown if n_unknown else ""),
+        KeyNumber(f"{n_unknown:,}", "Called unknown", unknown if n_unknown else ""),
         *unsure,
         KeyNumber(f"{int(answer.filtered.sum()):,}", "Distinct unknowns", "set apart at the start"),
         KeyNumber(f"{np.median(answer.confidence):.3f}", "Median confidence"),
