@@ -119,7 +119,9 @@ def threshold_for_pool(
     order, n = np.argsort(-seeds, kind="stable"), len(seeds)
     if np.ptp(weights) == 0:
         allowed = int(false_alarm * n_pool + 1e-9)
-        n_kept = _first(lambda m: _more_in_pool(m, n, allowed, n_pool) > 1 - CONFIDENCE, n)
+        n_kept = first_that_holds(
+            lambda m: _more_in_pool(m, n, allowed, n_pool) > 1 - CONFIDENCE, n
+        )
     else:
         heavy = np.append(0.0, np.cumsum(weights[order])[:-1]) / weights.sum()
         n_kept = int(np.sum(_upper_bound(heavy, weights, n_pool) <= false_alarm))
@@ -135,7 +137,7 @@ def smallest_promise_for_pool(weights: np.ndarray, n_pool: int) -> float:
     if np.ptp(weights) > 0:
         return float(_upper_bound(np.zeros(1), weights, n_pool)[0])
     n = len(weights)
-    least = _first(lambda j: _more_in_pool(0, n, j, n_pool) <= 1 - CONFIDENCE, n_pool)
+    least = first_that_holds(lambda j: _more_in_pool(0, n, j, n_pool) <= 1 - CONFIDENCE, n_pool)
     return least / n_pool
 
 
