@@ -332,7 +332,7 @@ def test_an_operating_point_that_cannot_be(finished, refused, word):
             lambda p: text(p / "summary.json", json.dumps(WITHOUT_SEEDS)).parent,
             r"results of a run without seeds \(preset paper\)",
         ),
-        (lambda p: text(p / "summary.json", '{"audit": {"a": 1}}').parent, "'title' is missing"),
+        (lambda p: text(p / "summary.json", '{"audit": {"a": 1}}').parent, "'warnings' is missing"),
         (lambda p: text(p / "file", ""), "holds no results"),
     ],
 )

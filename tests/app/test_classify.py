@@ -35,8 +35,14 @@ from s2osc.report import drawing
 from s2osc.text import at_most
 
 NUMBERS = ["confidence", "nearest_confidence", "unknown_score", "distinctness"]
-COLUMNS = ["item", "label", "group", "confidence", "nearest", *NUMBERS[1:], "filtered"]
-COLUMN_TYPES = {"group": pa.int64()} | dict.fromkeys(NUMBERS, pa.float32())
+EXACT = ["p_known", "operating_point"]
+COLUMNS = ["item", "label", "group", "confidence", "nearest", "nearest_confidence", *EXACT]
+COLUMNS += ["unknown_score", "distinctness", "filtered"]
+COLUMN_TYPES = (
+    {"group": pa.int64()}
+    | dict.fromkeys(NUMBERS, pa.float32())
+    | dict.fromkeys(EXACT, pa.float64())
+)
 
 
 def quick_request(preset: str = "auto", **more: object) -> Request:
@@ -312,7 +318,7 @@ def test_the_summary_holds_what_the_seeds_say(expected, kind):
     assert sum(audit["seeds"]["per_class"].values()) == audit["seeds"]["number"]
     assert audit["sources"] is None or not audit["sources"]["differ"]
     assert 0 < audit["findable_share"] < 0.5
-    assert audit["sentence"].endswith(" of this pool is of no known class.")
+    assert " of this pool is of no known class" in audit["sentence"]
     assert audit["test"]["verdict"].startswith("Something in this pool is unknown (p = ")
     assert audit["false_alarm"].keys() == {"estimate", "low", "high", "per_class"}
     assert audit["false_alarm"]["per_class"].keys() == set(KNOWN_CLASSES)

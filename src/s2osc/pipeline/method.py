@@ -16,7 +16,6 @@ from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
-    best_evidence,
     decide,
     estimated_f_out_at,
     share_of_unknown,
@@ -63,6 +62,8 @@ from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
 
 PURITY_POINTS = 40
 """Points of the curve of purity against K that is shown."""
+CLEARLY_MORE = 0.1
+"""Of the estimated F_out: what most labelled items, judging the inputs, must find beyond g."""
 N_COMPARED = 2_000
 """Known items that calibrate the grouping, where none were held back."""
 
@@ -399,7 +400,12 @@ class S2OSCMethod:
                 nearest=by_calibration.nearest,
                 nearest_confidence=by_calibration.nearest_confidence,
             )
-            evidence = best_evidence([by_calibration, by_inputs], self.decision)
+            by_g, by_i = (
+                estimated_f_out_at(each, self.decision) for each in (by_calibration, by_inputs)
+            )
+            # New items have g alone, so the inputs decide only where they find clearly more.
+            if by_i > by_g + CLEARLY_MORE:
+                evidence = by_inputs
         verdict = verdict_by_seeds(
             evidence,
             self.decision,

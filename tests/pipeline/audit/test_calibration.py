@@ -29,7 +29,7 @@ def held(labels, share, seed=0):
     ("class_sizes", "expected"),
     [
         ((1_000, 1_000), (150, 150)),  # the share
-        ((19_000, 1_000), (2_000, 150)),  # at most 2,000
+        ((9_000, 1_000), (300, 150)),  # at most 300
         ((90, 90), (30, 30)),  # 60 in all, of each class up to a third
         ((45, 90, 900), (15, 20, 135)),
         ((5, 4, 3, 2), (1, 1, 1, 0)),

@@ -13,10 +13,8 @@ from s2osc.pipeline.audit import decision as decision_module
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
-    best_evidence,
     choose_threshold,
     decide,
-    estimated_f_out_at,
     share_of_unknown,
     threshold_for_new,
 )
@@ -175,12 +173,6 @@ def test_where_no_threshold_finds_more_than_false_alarms_nothing_is_called_unkno
     assert not (found.labels == UNKNOWN).any()
     assert not found.audit.nothing_unknown
     assert found.audit.operating_point == 0
-
-
-def test_of_several_scores_the_one_that_finds_most_is_chosen():
-    poor, good = make_evidence(shift=1.0), make_evidence(shift=4.0)
-    assert estimated_f_out_at(good, SEEDS) > 0.9 > estimated_f_out_at(poor, SEEDS)
-    assert best_evidence([poor, good, poor], SEEDS) is good
 
 
 def test_new_items_are_told_by_the_odds_at_the_same_operating_point(evidence):

@@ -26,7 +26,7 @@ class SeedSettings:
     """How many labelled items of each class are held back; none is the paper's method."""
 
     share: float = 0.0
-    per_class: int = 2_000  # at most; weights make up for it where it binds
+    per_class: int = 300  # at most; weights make up for it where it binds
 
     def __post_init__(self) -> None:
         require_range("seeds.share", self.share, 0, 0.5)
@@ -37,7 +37,7 @@ def n_held_back(class_sizes: np.ndarray, settings: SeedSettings) -> np.ndarray:
     """Held-back items of each class: a share, at most so many, and of small classes up to a third.
 
     >>> n_held_back(np.array([4000, 400, 30, 2]), SeedSettings(share=0.15)).tolist()
-    [600, 60, 10, 0]
+    [300, 60, 10, 0]
     """
     if not settings.share:
         return np.zeros_like(class_sizes)
@@ -67,7 +67,7 @@ def share_roles(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
     Of an odd number one more judges; a class with a single item has no spy.
 
-    >>> share_roles(np.array([0, 0, 1, 1, 1, 2]), np.random.default_rng(0)).sum()
+    >>> int(share_roles(np.array([0, 0, 1, 1, 1, 2]), np.random.default_rng(0)).sum())
     2
     """
     is_spy = np.zeros(len(labels), bool)

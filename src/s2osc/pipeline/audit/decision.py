@@ -186,11 +186,6 @@ def _found(evidence: Evidence, threshold: float, share: float) -> float:
     return float(np.clip(above - alarms * (1 - share), 0, share))
 
 
-def best_evidence(candidates: Sequence[Evidence], settings: DecisionSettings) -> Evidence:
-    """Of several scores the one with the best estimated F_out."""
-    return max(candidates, key=lambda evidence: estimated_f_out_at(evidence, settings))
-
-
 def decide(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> Decision:
     """Call items unknown, and estimate how often that is wrong.
 

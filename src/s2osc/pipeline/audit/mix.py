@@ -36,7 +36,7 @@ def compare_mix(n_pool: np.ndarray, n_held_back: np.ndarray, class_weights: np.n
     >>> compare_mix(np.array([100, 110]), np.array([50, 50]), ones).weights.tolist()
     [1.0, 1.0]
     >>> compare_mix(np.array([100, 900]), np.array([50, 50]), ones).weights.round(1).tolist()
-    [0.4, 3.0]
+    [0.3, 2.5]
     """
     n_classes = len(n_pool)
     if n_classes < 2 or not n_pool.any() or not n_held_back.any():

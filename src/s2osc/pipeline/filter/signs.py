@@ -213,7 +213,7 @@ def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray)
     Far out they grow as their logarithm, so that no sign silences the others.
 
     >>> standardise(np.array([0.0, 1, 2, 4]), np.zeros(4, int), np.arange(4) < 3).round(2).tolist()
-    [-1.05, 0.0, 1.05, 2.04]
+    [-1.05, 0.0, 1.05, 2.03]
     """
     reference = values[is_reference]
     middle, spread = _middle_and_spread(reference)
