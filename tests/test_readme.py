@@ -56,11 +56,12 @@ def test_the_python_example_tells_known_from_unknown(
 ) -> None:
     example, _ = blocks("python")
     run_python(example, "S2OSC()", settings)
-    labels, share_right, groups, audit = capsys.readouterr().out.strip().splitlines()
+    labels, share_right, groups, audit, checked = capsys.readouterr().out.strip().splitlines()
     assert "-1" in labels
     assert float(share_right) > 0.9
     assert groups.endswith("groups of unknown items")
     assert audit.startswith("{'estimate': ")
+    assert checked.startswith("{'estimate': ")
 
 
 @at_both_sizes
@@ -125,6 +126,10 @@ def test_the_commands_classify_a_folder_and_predict_for_another(
     monkeypatch.chdir(tmp_path)
     example, _ = blocks("console")
     for line in example.strip().splitlines():
+        if "--labels" in line:  # what a person does between the two commands
+            asked = tmp_path / "results" / "check.csv"
+            head, *rows = asked.read_text().splitlines()
+            asked.write_text("\n".join([head, *(f"{row}unknown" for row in rows)]) + "\n")
         run_command(line, settings)
     assert (tmp_path / "results" / "report.html").exists()
     assert len((tmp_path / "later.csv").read_text().splitlines()) == 101

@@ -675,10 +675,12 @@ def test_a_named_group_is_one_answer_for_many_items(state):
     (entry,) = answered(state, {group: "c"}).state.history
     assert (entry.answered, entry.labelled) == (1, n)
     item = asked_of(state, "d")[0]
+    place = state.questions.groups[state.questions.names.index(item)]
+    n_more = int(f"group {place}" != group)  # both classes may be in one group
     (entry,) = answered(state, {group: "c", item: "d", asked_of(state, "d")[1]: ""}).state.history
-    assert (entry.answered, entry.labelled) == (2, n + 1)
-    (entry,) = answered(answered(state, {group: "c"}).state, {group: "c", item: "d"}).state.history
-    assert (entry.answered, entry.labelled) == (2, n + 1)
+    assert (entry.answered, entry.labelled) == (2, n + n_more)
+    (entry,) = answered(answered(state, {item: "d"}).state, {item: "d", group: "c"}).state.history
+    assert (entry.answered, entry.labelled) == (2, n + n_more)
 
 
 def test_entries_of_older_versions_count_on(state):
@@ -720,8 +722,10 @@ def test_self_taught_groups_are_numbered_on():
 
 def test_self_taught_names_are_never_given_to_a_second_class(state):
     asked = state.questions
+    n_groups = len(set(asked.groups[asked.groups >= 0]))
     # One was given a better name since; another still waits for a second item.
-    assert set(name_groups(asked, ["cat", "new 2"]).values()) == {"new 3", "new 4"}
+    names = {f"new {3 + number}" for number in range(n_groups)}
+    assert set(name_groups(asked, ["cat", "new 2"]).values()) == names
     waiting = answered(state, {asked_of(state, "c")[0]: "new 1"}).state
     assert names_in_use(waiting) == ("a", "b", "new 1")
     assert "new 1" not in name_groups(waiting.questions, names_in_use(waiting)).values()
