@@ -1,8 +1,6 @@
 """What seeds say: intervals, thresholds, the test and the unknown share against known answers."""
 
 from fractions import Fraction
-from functools import cache
-from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -14,11 +12,9 @@ from scipy.stats import binomtest, hypergeom
 
 from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.audit.statistics import (
-    anything_unknown,
     anything_unknown_by_class,
     bootstrap,
     bound_on_known,
-    chance_of_a_rare_top,
     conformal_threshold,
     effective_number,
     estimated_f_out,
@@ -280,37 +276,11 @@ def test_tails_are_the_shares_above_each_threshold(pool, seeds, seed):
 # The test
 
 
-@pytest.mark.parametrize(("n_pool", "n_seeds"), [(100, 18), (200, 60), (1_000, 300), (50, 500)])
-def test_the_test_keeps_its_level_on_a_pool_like_the_seeds(n_pool, n_seeds, monkeypatch):
-    chance = cache(chance_of_a_rare_top)  # the slow step, with few different arguments
-    monkeypatch.setattr(
-        statistics,
-        "chance_of_a_rare_top",
-        lambda p, whole, n_seeds, sizes: chance(p, whole, n_seeds, tuple(sizes)),
+def anything_unknown(pool, seeds):
+    """The test where f gives all items the same name."""
+    return anything_unknown_by_class(
+        pool, seeds, np.zeros(len(pool), int), np.zeros(len(seeds), int)
     )
-    draws = random().normal(size=(1_000, n_pool + n_seeds))
-    p = np.array([anything_unknown(row[:n_pool], row[n_pool:]) for row in draws])
-    for level in (0.01, 0.05, 0.2):
-        assert np.mean(p <= level) <= 1.5 * level
-
-
-@pytest.mark.parametrize("sizes", [[3], [2, 5], [1, 4, 6]])
-def test_the_chance_of_a_rare_top_is_that_over_all_orders(sizes):
-    whole, n_seeds = 8, 3
-    orders = [np.isin(np.arange(whole), rows) for rows in combinations(range(whole), n_seeds)]
-    rarest = [
-        min(hypergeom.cdf(order[:size].sum(), whole, n_seeds, size) for size in sizes)
-        for order in orders
-    ]
-    for p in sorted(set(np.round(rarest, 12))):
-        share = np.mean(np.array(rarest) <= p * (1 + 1e-9))
-        assert chance_of_a_rare_top(p, whole, n_seeds, sizes) == pytest.approx(share)
-
-
-def test_many_tops_cost_less_than_their_number():
-    sizes = [20, 40, 100, 200, 400, 800]
-    assert 0.01 < chance_of_a_rare_top(0.01, 1_000, 300, sizes) < 0.04
-    assert chance_of_a_rare_top(1e-30, 1_000, 300, sizes) == pytest.approx(6e-30, rel=0.99)
 
 
 @pytest.mark.parametrize("shift", [3.0, 6.0])

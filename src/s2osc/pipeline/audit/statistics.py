@@ -9,7 +9,7 @@ Everything rests on one assumption: a seed's score is exchangeable with that of 
 the pool. For seeds of equal weight the intervals are exact then, whatever the scores are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil
 from typing import NamedTuple
 
@@ -271,82 +271,16 @@ def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Est
     return Estimate(rate, low, high)
 
 
-def anything_unknown(pool: np.ndarray, seeds: np.ndarray) -> float:
-    """The p-value of "nothing in the pool is unknown", from seeds missing at the top of a ranking.
-
-    If all items were known, the seeds would be a random part of the whole, and their number among
-    the top n hypergeometric. Several n are tested; the p-value is the probability that the smallest
-    of their p-values is as small as here.
-
-    >>> anything_unknown(np.arange(100.0), np.arange(0.5, 50)) < 1e-6
-    True
-    """
-    whole, found = len(pool) + len(seeds), np.cumsum(_in_order(pool, seeds) >= len(pool))
-    sizes = sorted({ceil(share * whole) for share in SCANNED})
-    sizes = [size for size in sizes if size >= FEWEST_SCANNED] or [whole // 2 or 1]
-    p = hypergeom.cdf(found[np.array(sizes) - 1], whole, len(seeds), sizes)
-    return chance_of_a_rare_top(float(p.min()), whole, len(seeds), sizes)
-
-
-def chance_of_a_rare_top(p: float, whole: int, n_seeds: int, sizes: Sequence[int]) -> float:
-    """The probability that the number of seeds in any of these tops has a p-value up to ``p``.
-
-    The tops are nested, so this is far less than ``p`` times their number. From top to top the
-    number of seeds grows by hypergeometric steps. Rare numbers are removed at every top; what
-    remains is the probability that no top is rare.
-
-    >>> six_of_twenty = hypergeom.cdf(6, 100, 20, 50)
-    >>> chance = chance_of_a_rare_top(six_of_twenty, 100, 20, [50, 60])
-    >>> round(float(six_of_twenty), 4), round(chance, 4)
-    (0.0392, 0.0575)
-    """
-    logs = gammaln(np.arange(whole + 1) + 1.0)  # log n!
-    before, chances = 0, np.ones(1)  # of 0, 1, ... seeds in the top so far
-    for size in sizes:
-        step, rest = size - before, whole - before
-        so_far = np.flatnonzero(chances > 1e-18)[:, None]
-        least, most = step * (n_seeds - so_far[[-1, 0], 0]) / rest  # expected
-        spread = 12 * np.sqrt(most) + 12  # beyond it the probability vanishes
-        more = np.arange(max(0, int(least - spread)), min(step, n_seeds, int(most + spread)) + 1)
-        steps = np.exp(_log_hypergeometric(logs, more, rest, n_seeds - so_far, step))
-        places = so_far + more
-        within = places <= n_seeds
-        after = np.zeros(min(size, n_seeds) + 1)
-        np.add.at(after, places[within], (chances[so_far] * steps)[within])
-        is_rare = hypergeom.cdf(np.arange(len(after)), whole, n_seeds, size) <= p * (1 + 1e-9)
-        after[is_rare] = 0
-        before, chances = size, after
-        if not chances.any():
-            break
-    # Rounding hides a chance of less than 1e-12 in the sum; it is never below that of one top.
-    return float(np.clip(1 - chances.sum(), min(1.0, p), min(1.0, len(sizes) * p)))
-
-
-def _log_hypergeometric(
-    logs: np.ndarray, found: np.ndarray, whole: int, seeds: np.ndarray, drawn: int
-) -> np.ndarray:
-    """The log probability of ``found`` seeds among the drawn; -inf where it is impossible."""
-    possible = (found <= seeds) & (drawn - found <= whole - seeds) & (seeds >= 0)
-    found, seeds = np.broadcast_arrays(np.where(possible, found, 0), np.maximum(seeds, 0))
-    others = np.where(possible, drawn - found, 0)
-
-    def choose(n: np.ndarray, k: np.ndarray) -> np.ndarray:
-        return np.asarray(logs[n] - logs[k] - logs[np.maximum(n - k, 0)])
-
-    all_draws = logs[whole] - logs[drawn] - logs[whole - drawn]
-    chances = choose(seeds, found) + choose(whole - seeds, others) - all_draws
-    return np.where(possible, chances, -np.inf)
-
-
 def anything_unknown_by_class(
     pool: np.ndarray,
     seeds: np.ndarray,
     pool_named: np.ndarray,
     seed_named: np.ndarray,
 ) -> float:
-    """The same whatever the shares of the known classes in the pool.
+    """The p-value of "nothing in the pool is unknown", from seeds missing at the top of a ranking.
 
-    Among the items with one predicted class these shares do not matter, and the seeds are a random
+    It holds whatever the shares of the known classes in the pool: among the items with one
+    predicted class they do not matter, and if all items were known, the seeds would be a random
     part. Above a threshold, the number of seeds is then a sum of hypergeometric numbers, one for
     each predicted class, given how many of its items lie above.
     """

@@ -296,8 +296,8 @@ unknown_share=share))
     first, *others = parts
     first = f"{first} of this pool, with {percent(CONFIDENCE)} confidence)"
     others = [f"{part})" for part in others]
-    told = ", and ".join([", ".join([first, *others[:-1]]), *others[-1:]])
-    return f"Of {checked.n_items:,} random {items} checked by a person, {told}."
+    findings = ", and ".join([", ".join([first, *others[:-1]]), *others[-1:]])
+    return f"Of {checked.n_items:,} random {items} checked by a person, {findings}."
 
 
 def _are(count: int) -> str:
