@@ -138,7 +138,8 @@ def test_steps_and_seconds_of_a_fit_are_told(solution):
         "teacher": TINY.teacher.training.n_steps(n_known),
         "student": TINY.student.training.n_steps(n_undecided),
     }
-    assert set(solution.seconds) == {"teacher", "filter", "student", "answer", "groups"}
+    steps = {"sources", "teacher", "filter", "student", "answer", "groups"}
+    assert set(solution.seconds) == steps
     assert solution.embeddings.shape == (len(BLOBS.pool), 16)
 
 

@@ -408,7 +408,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
             nearest=_labels(pool["nearest"], classes),
             nearest_confidence=_numbers(pool["nearest_confidence"]),
             p_value=audit.test.p_value,
-            sources_differ=audit.sources_differ,
+            sources_differ=audit.sources_remain_apart,
             **of_seeds,
         )
         n = len(evidence.score)

@@ -55,6 +55,14 @@ def blur_images(images: np.ndarray, pixels: float) -> np.ndarray:
     return _to_bytes(gaussian_filter(images.astype(np.float32), widths, mode="nearest"))
 
 
+def sharpen_images(images: np.ndarray, amount: float) -> np.ndarray:
+    """What a blur of one pixel takes away is added so many times."""
+    blurred = gaussian_filter(
+        images.astype(np.float32), (0, 1, 1, 0)[: images.ndim], mode="nearest"
+    )
+    return _to_bytes(images + np.float32(amount) * (images - blurred))
+
+
 def compress_as_jpeg(images: np.ndarray, quality: int) -> np.ndarray:
     """Each image saved as JPEG and read again."""
     return np.stack([_through_jpeg(image, quality) for image in images]) if len(images) else images

@@ -48,6 +48,7 @@ from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
+from s2osc.pipeline.sources.matching import Matched, match_sources, suspected_source
 from s2osc.pipeline.student import (
     Student,
     StudentSettings,
@@ -194,31 +195,38 @@ class S2OSCMethod:
         clock = Stopwatch()
         scaling = fit_scaling(known.inputs, pool)
         known, pool = scaling.transform_items(known), scaling.transform(pool)
-        training, pooled = hide_in_pool(known, pool, self.seeds, seed=seed)
+        with clock("sources"):
+            matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
         with clock("teacher"):
             teacher = train_teacher(
-                training, self.teacher, self.augmentation, seed=seed, device=device
+                matched.training, self.teacher, self.augmentation, seed=seed, device=device
             )
-        solution = self.solve(teacher, training, pooled, clock, seed=seed, device=device)
+        solution = self.solve(teacher, matched, clock, seed=seed, device=device)
         return solution.with_scaling(scaling)
+
+    def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
+        """Labelled items as if from the source of the pool; as they are in the paper's method."""
+        if self.filtering.by != "seeds" or not pooled.is_calibrated:
+            return Matched(training, pooled)
+        return match_sources(training, pooled, seed=seed)
 
     def solve(
         self,
         teacher: Teacher,
-        training: Labelled,
-        pooled: Pool,
+        matched: Matched,
         clock: Stopwatch,
         *,
         seed: int,
         device: str,
     ) -> Solution:
-        """Every step after f, which was trained on ``training`` and not on the seeds.
+        """Every step after f, which was trained on other items than the held-back ones.
 
         All items are scaled already.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
-            filtered = filter_pool(teacher, training, pooled, self.filtering, seed=seed)
+            filtered, matched = self._filter(teacher, matched, seed=seed)
+        training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
             selection = select_nothing(filtered, pooled)
@@ -263,8 +271,23 @@ class S2OSCMethod:
             k=selection.k,
             n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=make_trust(model, verdict, filtered, selection, groups),
+            trust=make_trust(model, verdict, filtered, matched, selection, groups),
         )
+
+    def _filter(self, teacher: Teacher, matched: Matched, *, seed: int) -> tuple[Filtered, Matched]:
+        """The filter, and the labelled items it rests on.
+
+        What another source explains as well is no discovery.
+        """
+        filtered = filter_pool(teacher, matched, self.filtering, seed=seed)
+        if matched.last is None or self._is_all_known(filtered):
+            return filtered, matched
+        suspected = suspected_source(matched, seed=seed)
+        if suspected is not None:
+            again = filter_pool(teacher, suspected, self.filtering, seed=seed)
+            if self._is_all_known(again):
+                return again, suspected
+        return filtered, matched
 
     def _is_all_known(self, filtered: Filtered) -> bool:
         """Whether the test finds nothing unknown; False where nothing was held back."""
@@ -556,6 +579,7 @@ def make_trust(
     model: OpenSetModel | KnownOnlyModel,
     verdict: Verdict,
     filtered: Filtered,
+    matched: Matched,
     selection: Selection,
     groups: np.ndarray,
 ) -> Trust | None:
@@ -573,7 +597,7 @@ def make_trust(
         audit = replace(audit, findable_share=share)
     audit = replace(
         audit,
-        sources=audit_sources(filtered),
+        sources=audit_sources(filtered, matched),
         purity=selection.purity,
         groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
     )

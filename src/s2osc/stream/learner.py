@@ -153,17 +153,14 @@ class Incremental:
         scaling = state.scaling.completed(window)
         exemplars = even_out(state.memory.exemplars, FEWEST_EXEMPLARS)
         held_back = scaling.transform_items(even_out(state.memory.seeds, FEWEST_SEEDS))
-        solution = self.method.solve(
-            state.teacher,
-            scaling.transform_items(exemplars),
-            # Exemplars are chosen to stand for their class, and lie nearer to its middle.
-            join_held_back(
-                scaling.transform(window), held_back, training_is_random=False, seed=seed
-            ),
-            Stopwatch(),
-            seed=seed,
-            device=device,
+        clock = Stopwatch()
+        # Exemplars are chosen to stand for their class, and lie nearer to its middle.
+        pooled = join_held_back(
+            scaling.transform(window), held_back, training_is_random=False, seed=seed
         )
+        with clock("sources"):
+            matched = self.method.match(scaling.transform_items(exemplars), pooled, seed=seed)
+        solution = self.method.solve(state.teacher, matched, clock, seed=seed, device=device)
         return recognition_by(solution.with_scaling(scaling), window, state)
 
     def learn(

@@ -121,6 +121,22 @@ def test_another_source_is_told_first(audit):
     assert others == cautions(audit)
 
 
+def test_a_source_that_a_small_change_explains_is_told_with_the_change():
+    matched = replace(OTHER, changes=("noise of about 12 of 255",), still_differ=False)
+    for audit in (make_audit(), NOTHING):
+        told = sentence(replace(audit, sources=matched))
+        assert told == (
+            "This pool seems to come from another source than the labelled items, as if with noise "
+            f"of about 12 of 255; the labelled items were given the same. {sentence(audit)}"
+        )
+        (caution, *_) = cautions(replace(audit, sources=matched))
+        assert "with noise of about 12 of 255, which the labelled items were given" in caution.text
+        assert "every figure is rough" not in caution.text
+    rough = replace(matched, still_differ=True)
+    assert "all figures are rough" in sentence(make_audit(sources=rough))
+    assert "every figure is rough" in cautions(make_audit(sources=rough))[0].text
+
+
 def test_the_same_source_is_no_caution():
     same = replace(OTHER, p_value=0.3, differ=False, signs=())
     audit = make_audit(sources=same)

@@ -12,6 +12,7 @@ from s2osc.pipeline.filter import signs as sign_module
 from s2osc.pipeline.filter.distinctness import FilterSettings
 from s2osc.pipeline.filter.score import learn_score
 from s2osc.pipeline.filter.screening import audit_sources, filter_pool, with_sure_items
+from s2osc.pipeline.sources.matching import Matched, compare_inputs
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, make_blobs, make_images, open_set
@@ -34,8 +35,15 @@ def prepared(inputs, labels, *, share=0.15, pool=None, known=None):
     return teacher, training, pooled
 
 
+def compared(training, pooled):
+    """Labelled items as they are, beside those of the pool."""
+    if not pooled.is_calibrated:
+        return Matched(training, pooled)
+    return compare_inputs(training, pooled, seed=0)
+
+
 def screened(teacher, training, pooled, settings=BY_SEEDS):
-    return filter_pool(teacher, training, pooled, settings, seed=0)
+    return filter_pool(teacher, compared(training, pooled), settings, seed=0)
 
 
 def swapped(pooled, i, j):
@@ -165,8 +173,9 @@ def test_another_source_is_found_and_named_and_held_back_items_are_moved_to_it()
     made = prepared(inputs, labels, pool=split.pool + noise, share=0.5)
     filtered, (_, training, pooled) = screened(*made), made
     assert filtered.sources_differ
-    audit = audit_sources(filtered)
+    audit = audit_sources(filtered, compared(training, pooled))
     assert audit.differ
+    assert audit.remain_apart
     assert audit.signs
     assert set(audit.signs) <= set(filtered.sign_names)
     assert (audit.n_pool, audit.n_labelled) == (
@@ -184,11 +193,12 @@ def test_another_source_is_found_and_named_and_held_back_items_are_moved_to_it()
 
 def test_the_same_source_names_no_sign_and_moves_nothing(vectors):
     filtered = screened(*vectors)
-    audit = audit_sources(filtered)
+    matched = compared(*vectors[1:])
+    audit = audit_sources(filtered, matched)
     assert audit is None or (not audit.differ and audit.signs == ())
     pooled = vectors[2]
     assert filtered.brought_to_pool(filtered.w, pooled) is filtered.w
-    assert audit_sources(replace(filtered, sources=None)) is None
+    assert audit_sources(replace(filtered, sources=None), matched) is None
 
 
 # Pools at the edge

@@ -13,6 +13,7 @@ from s2osc.pipeline.filter.signs import (
     Signs,
     find_spaces,
     joined_signs,
+    measure_inputs,
     measure_signs,
     signs_of_inputs,
     standardise,
@@ -177,7 +178,8 @@ def measured_of(make, **changes):
         order = np.arange(len(pooled.inputs)) if order is None else order
         outputs = type(found)(*(each[order] for each in found))
         items = pooled._replace(inputs=pooled.inputs[order])
-        return measure_signs(items, teacher, outputs, w[order], training, seed=0)
+        inputs = measure_inputs(items, training, seed=0)
+        return measure_signs(inputs, items, teacher, outputs, w[order], training, seed=0)
 
     return pooled, training, measure
 

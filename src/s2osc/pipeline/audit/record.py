@@ -32,7 +32,14 @@ class SourcesAudit:
     n_pool: int  # surely known items of the pool
     n_labelled: int  # and of the calibration items
     differ: bool
-    signs: tuple[str, ...]  # that tell the sources apart, most first; () where they do not differ
+    signs: tuple[str, ...]  # that still tell the sources apart, most first
+    changes: tuple[str, ...] = ()  # that labelled items were given to look like those of the pool
+    still_differ: bool = False  # in spite of the changes
+
+    @property
+    def remain_apart(self) -> bool:
+        """Whether the sources differ and nothing has mended it."""
+        return self.differ and (self.still_differ or not self.changes)
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,11 @@ class Audit:
     @property
     def sources_differ(self) -> bool:
         return self.sources is not None and self.sources.differ
+
+    @property
+    def sources_remain_apart(self) -> bool:
+        """Whether labelled items and pool differ in spite of all that was done about it."""
+        return self.sources is not None and self.sources.remain_apart
 
     def of_same_fit(self, other: Self) -> Self:
         """This audit with what does not depend on the decision taken from another one."""

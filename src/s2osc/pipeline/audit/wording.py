@@ -23,9 +23,7 @@ SHIFTED = 2.0
 MOST_NAMED = 3
 CANNOT_TELL = 0.1
 """Where only larger classes would have been found, nothing is concluded from finding none."""
-OTHER_SOURCE = (
-    "This pool seems to come from another source than the labelled items, so all figures are rough."
-)
+OTHER_SOURCE = "This pool seems to come from another source than the labelled items"
 
 
 CautionCode = Literal[
@@ -58,7 +56,16 @@ def sentence(audit: Audit) -> str:
     """The audit in one sentence: what a person measured, else what is estimated."""
     if audit.checked:
         return check_in_words(audit.checked)
-    return f"{OTHER_SOURCE} {_finding(audit)}" if audit.sources_differ else _finding(audit)
+    if audit.sources is None or not audit.sources.differ:
+        return _finding(audit)
+    return f"{OTHER_SOURCE}, {_consequence(audit.sources)} {_finding(audit)}"
+
+
+def _consequence(sources: SourcesAudit) -> str:
+    """What another source means for the figures."""
+    if sources.remain_apart:
+        return "so all figures are rough."
+    return f"as if with {listed(sources.changes)}; the labelled items were given the same."
 
 
 def limit(audit: Audit) -> str | None:
@@ -90,7 +97,7 @@ def _finding(audit: Audit) -> str:
 def _nothing_unknown(audit: Audit) -> str:
     """What was looked for and not found, and how small it could have been."""
     share, items = audit.findable_share, plural(audit.n_seeds, "labelled test item")
-    if audit.sources_differ:
+    if audit.sources_remain_apart:
         return (
             "Cannot tell whether anything in it is unknown: nothing stands out beyond what another "
             "source may do to known items; every item is given a known class."
@@ -207,12 +214,22 @@ def cautions(audit: Audit) -> list[Caution]:
 
 
 def _sources_in_words(sources: SourcesAudit) -> str:
+    compared = f"{_chance(sources.p_value)}; {plural(sources.n_pool, 'surely known item')} compared"
+    done = []
+    if sources.changes:
+        done.append(
+            f"they look like labelled items with {listed(sources.changes)}, "
+            "which the labelled items were given"
+        )
+    if sources.remain_apart:
+        done.append(
+            "the labelled items were moved to the pool's source as far as that goes, an unknown "
+            "class is reported only if it is large, and every figure is rough"
+        )
     return (
-        f"known items of the pool look different from the labelled ones ({_chance(sources.p_value)}"
-        f"; {plural(sources.n_pool, 'surely known item')} compared), as if from another camera, "
-        "instrument or writer: the labelled items were moved to the pool's source, an unknown "
-        "class is reported only if it is large, and every figure is rough; label about 30 random "
-        "items of the pool to know more"
+        f"known items of the pool look different from the labelled ones ({compared}), as if from "
+        f"another camera, instrument or writer: {'; '.join(done)}; label about 30 random items of "
+        "the pool to know more"
     )
 
 

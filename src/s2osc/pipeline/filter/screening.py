@@ -16,7 +16,10 @@ from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.decision import Evidence
 from s2osc.pipeline.audit.mix import Mix, compare_mix
 from s2osc.pipeline.audit.record import SourcesAudit
-from s2osc.pipeline.audit.sources import (
+from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
+from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score
+from s2osc.pipeline.filter.signs import Measured, Signs, measure_signs, sum_of_signs
+from s2osc.pipeline.sources.comparison import (
     CLEAR_MOVE,
     LEVEL,
     Comparison,
@@ -24,9 +27,7 @@ from s2osc.pipeline.audit.sources import (
     compare_sources,
     move_held_back,
 )
-from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
-from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score
-from s2osc.pipeline.filter.signs import Measured, Signs, measure_signs, sum_of_signs
+from s2osc.pipeline.sources.matching import Matched
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs
 from s2osc.types import Labelled
 
@@ -106,9 +107,10 @@ class Filtered:
 
 
 def filter_pool(
-    teacher: Teacher, training: Labelled, pooled: Pool, settings: FilterSettings, *, seed: int
+    teacher: Teacher, matched: Matched, settings: FilterSettings, *, seed: int
 ) -> Filtered:
     """Rank all items by how distinct they are, and test whether any of the pool is unknown."""
+    training, pooled = matched.training, matched.pooled
     teacher_outputs = teacher.outputs(pooled.inputs)
     unit = units(teacher_outputs, settings)
     w = distinctness(teacher_outputs, unit, settings)
@@ -118,9 +120,13 @@ def filter_pool(
     names = teacher_outputs.logits.argmax(1)
     if settings.by == "paper":
         return replace(plain, p_value=unknown_p_value(w, names, pooled))
-    measured = measure_signs(pooled, teacher, teacher_outputs, w, training, seed=seed)
+    assert matched.inputs is not None
+    assert matched.last is not None
+    measured = measure_signs(
+        matched.inputs, pooled, teacher, teacher_outputs, w, training, seed=seed
+    )
     signs, is_held_back = measured.signs, pooled.is_held_back
-    sources = compare_pool_with_labelled(measured, names, pooled, seed=seed)
+    sources = compare_pool_with_labelled(measured, matched.last, names, pooled, seed=seed)
     mix = mix_of_pool(sources, names, pooled, training.n_classes)
     if sources.differ:
         signs = bring_to_pool(signs, names, is_held_back, sources)
@@ -128,16 +134,22 @@ def filter_pool(
     filtered = replace(
         plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
     )
+    strange = matched.unexplained
     if sources.differ:
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
-        p_value = statistics.unknown_at_far_end(
-            pooled.of_pool(steady), pooled.of_calibration(steady), SOURCE_TOLERANCE
+        strange = max(strange, SOURCE_TOLERANCE)
+    far_end = 0.0
+    if strange:
+        far_end = statistics.unknown_at_far_end(
+            pooled.of_pool(steady), pooled.of_calibration(steady), strange
         )
-        return replace(filtered, score=steady, p_value=p_value)
+    if sources.differ:
+        return replace(filtered, score=steady, p_value=far_end)
     p_value = unknown_p_value(steady, names, pooled)
     by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
+    p_value = max(p_value, far_end)
     score = steady
     if len(pooled.spy_labels) >= FEWEST_SPIES:
         score = learn_score(
@@ -157,19 +169,14 @@ def unknown_p_value(score: np.ndarray, names: np.ndarray, pooled: Pool) -> float
 
 
 def compare_pool_with_labelled(
-    measured: Measured, names: np.ndarray, pooled: Pool, *, seed: int
+    measured: Measured, by_inputs: Comparison, names: np.ndarray, pooled: Pool, *, seed: int
 ) -> Comparison:
-    """The sources by all signs and calibration items, and by the inputs and most labelled items.
-
-    The smaller p-value counts, doubled.
-    """
+    """The sources by all signs and calibration items, beside ``by_inputs``: two comparisons."""
     is_judge = pooled.is_held_back & ~pooled.is_spy
     found = compare_sources(measured.signs, names, pooled.is_spy, is_judge, seed=seed)
     if not found.is_possible:
         return found
-    signs, votes, is_spy, is_judge = measured.of_inputs
-    by_inputs = compare_sources(signs, votes, is_spy, is_judge, seed=seed)
-    return found._replace(p_value=min(1.0, 2 * min(found.p_value, by_inputs.p_value)))
+    return found._replace(p_value=min(1.0, 2 * found.p_value, by_inputs.p_value))
 
 
 def mix_of_pool(sources: Comparison, names: np.ndarray, pooled: Pool, n_classes: int) -> Mix:
@@ -217,18 +224,27 @@ def with_sure_items(
     )
 
 
-def audit_sources(filtered: Filtered) -> SourcesAudit | None:
-    """What the comparison of the sources says; None where they could not be compared."""
-    found, signs = filtered.sources, filtered.sign_names
-    if found is None or not found.is_possible:
+def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
+    """What the comparison of the sources says; None where they could not be compared.
+
+    Told is the comparison before labelled items were changed, if they were.
+    """
+    last, signs = filtered.sources, filtered.sign_names
+    if last is None or matched.first is None:
         return None
-    order = np.argsort(-np.abs(found.deviations), kind="stable")
-    clear = [signs[i] for i in order if abs(found.deviations[i]) > CLEAR_MOVE]
+    found = matched.first if matched.changes else last
+    if not found.is_possible:
+        return None
+    still_differ = last.differ or matched.is_apart
+    order = np.argsort(-np.abs(last.deviations), kind="stable")
+    clear = [signs[i] for i in order if abs(last.deviations[i]) > CLEAR_MOVE]
     return SourcesAudit(
         p_value=found.p_value,
         level=LEVEL,
         n_pool=found.n_sure,
         n_labelled=found.n_compared,
-        differ=found.differ,
-        signs=tuple(clear) if found.differ else (),
+        differ=still_differ or bool(matched.changes),
+        signs=tuple(clear) if still_differ else (),
+        changes=tuple(change.in_words() for change in matched.changes),
+        still_differ=still_differ,
     )

@@ -81,6 +81,14 @@ class InputSigns(NamedTuple):
     is_judge: np.ndarray  # (n,)
 
 
+class MeasuredInputs(NamedTuple):
+    """The signs of the inputs, which f has no part in."""
+
+    signs: Signs  # of pool, calibration items and spies; spies and training items are known
+    free: InputSigns
+    free_labels: np.ndarray  # of the judges of the inputs
+
+
 class Measured(NamedTuple):
     """All signs of the items, and those of the inputs alone."""
 
@@ -89,7 +97,24 @@ class Measured(NamedTuple):
     labels: np.ndarray  # of the judges of the inputs
 
 
+def measure_inputs(pooled: Pool, training: Labelled, *, seed: int) -> MeasuredInputs:
+    """The signs of the inputs of all items. Calibration items count as unlabelled."""
+    labels = np.concatenate([np.full(pooled.n, -1), pooled.held_back_labels, training.labels])
+    is_open = np.arange(len(labels)) >= pooled.n_unlabelled  # spies and training items
+    spaces = find_spaces(np.concatenate([pooled.inputs, training.inputs]), seed=seed)
+    of_inputs, _ = signs_of_inputs(spaces, is_open, labels, seed=seed)
+    if pooled.training_is_random:
+        drawn = rng(seed, "teaching").random(len(labels))
+        teaches = drawn <= max(TEACHING, drawn[labels >= 0].min())  # one at least
+    else:
+        teaches = np.arange(len(labels)) >= len(pooled.inputs)
+    is_spy, is_judge = (labels >= 0) & teaches, (labels >= 0) & ~teaches
+    free = InputSigns(*signs_of_inputs(spaces, is_spy, labels, seed=seed), is_spy, is_judge)
+    return MeasuredInputs(of_inputs.of_rows(slice(len(pooled.inputs))), free, labels[is_judge])
+
+
 def measure_signs(
+    inputs: MeasuredInputs,
     pooled: Pool,
     teacher: Teacher,
     teacher_outputs: TeacherOutputs,
@@ -99,22 +124,9 @@ def measure_signs(
     seed: int,
 ) -> Measured:
     """The signs of all items; ``w`` is Eq. 2. Calibration items count as unlabelled in all."""
-    n = len(pooled.inputs)
-    labels = np.concatenate([np.full(pooled.n, -1), pooled.held_back_labels, training.labels])
-    is_open = np.arange(len(labels)) >= pooled.n_unlabelled  # spies and training items
-    spaces = find_spaces(np.concatenate([pooled.inputs, training.inputs]), seed=seed)
-    of_inputs, _ = signs_of_inputs(spaces, is_open, labels, seed=seed)
     in_embedding = _signs_of_embedding(pooled, teacher, teacher_outputs, training, seed=seed)
     of_f = Signs(np.stack([w, teacher_outputs.entropy], axis=1), ("w", "entropy of f"), ("f", "f"))
-    if pooled.training_is_random:
-        drawn = rng(seed, "teaching").random(len(labels))
-        teaches = drawn <= max(TEACHING, drawn[labels >= 0].min())  # one at least
-    else:
-        teaches = np.arange(len(labels)) >= n
-    is_spy, is_judge = (labels >= 0) & teaches, (labels >= 0) & ~teaches
-    free = InputSigns(*signs_of_inputs(spaces, is_spy, labels, seed=seed), is_spy, is_judge)
-    signs = joined_signs(of_f, of_inputs.of_rows(slice(n)), in_embedding)
-    return Measured(signs, free, labels[is_judge])
+    return Measured(joined_signs(of_f, inputs.signs, in_embedding), inputs.free, inputs.free_labels)
 
 
 class Space(NamedTuple):

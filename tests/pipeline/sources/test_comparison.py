@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from s2osc.pipeline.audit import sources
-from s2osc.pipeline.audit.sources import (
+from s2osc.pipeline.filter.signs import Signs
+from s2osc.pipeline.sources import comparison as sources
+from s2osc.pipeline.sources.comparison import (
     CLEAR_MOVE,
     FEWEST_SURE,
     LEVEL,
@@ -16,7 +17,6 @@ from s2osc.pipeline.audit.sources import (
     move_held_back,
     sure_items,
 )
-from s2osc.pipeline.filter.signs import Signs
 
 N_POOL, N_JUDGES, N_SPIES = 150, 60, 60
 ROWS = np.arange(N_POOL + N_JUDGES + N_SPIES)

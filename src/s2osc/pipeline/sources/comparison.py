@@ -7,18 +7,21 @@ chosen by the same rule from both, so that within a predicted class they are exc
 the sources are the same; then every order of them is as likely as any other, and the test is exact.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
 from s2osc.pipeline.filter.signs import Signs
+from s2osc.pipeline.sources.traces import NOISE, Traces
 from s2osc.seeding import rng
 
 SURE_SHARE = 1 / 3
 FEWEST_OF_CLASS = 5
 LEVEL = 0.01
-N_PERMUTED = 499
+SUSPICION = 0.1  # up to which a difference that would explain a discovery is considered
+N_PERMUTED, AT_ONCE = 1_998, 111
 FEWEST_SURE, FEWEST_COMPARED = 10, 5  # surely known items of pool and judges, to compare at all
 CLEAR_MOVE = 2.0  # deviations, from which on a sign is moved back
 USELESS = 0.8  # AUROC of source against source, from which on a sign is dropped
@@ -44,6 +47,10 @@ class Comparison(NamedTuple):
     def differ(self) -> bool:
         return self.is_possible and bool(self.p_value <= LEVEL)
 
+    @property
+    def may_differ(self) -> bool:
+        return self.is_possible and bool(self.p_value <= SUSPICION)
+
 
 def sure_items(signs: Signs, names: np.ndarray, is_spy: np.ndarray) -> np.ndarray:
     """(n,) whether an item is surely known; ``names`` are the known classes f gives the items.
@@ -55,11 +62,26 @@ def sure_items(signs: Signs, names: np.ndarray, is_spy: np.ndarray) -> np.ndarra
     place = np.median(signs.by_family(places), axis=1)
     is_sure = np.zeros(len(place), bool)
     for name in np.unique(names):
-        of_name = names == name
         spies = place[_references(names, is_spy, name)]
         if len(spies):
-            is_sure |= of_name & (place <= np.quantile(spies, SURE_SHARE))
+            is_sure |= (names == name) & (place <= np.quantile(spies, SURE_SHARE))
     return is_sure
+
+
+def surest_items(
+    signs: Signs, names: np.ndarray, is_spy: np.ndarray, is_judge: np.ndarray
+) -> np.ndarray:
+    """(n,) the surest third of each side, for a source that made nearly all of the pool strange.
+
+    Pool and labelled items are each measured by their own.
+    """
+    ranks = np.stack([rankdata(column) for column in signs.columns.T], axis=1)
+    strangeness, is_surest = signs.by_family(ranks).mean(axis=1), np.zeros(len(names), bool)
+    for side in (~is_spy & ~is_judge, is_judge):
+        for name in np.unique(names[side]):
+            own = side & (names == name)
+            is_surest |= own & (strangeness <= np.quantile(strangeness[own], SURE_SHARE))
+    return is_surest
 
 
 def _place(values: np.ndarray, names: np.ndarray, is_spy: np.ndarray) -> np.ndarray:
@@ -81,49 +103,124 @@ def _references(names: np.ndarray, is_spy: np.ndarray, name: int) -> np.ndarray:
 
 
 def compare_sources(
-    signs: Signs, names: np.ndarray, is_spy: np.ndarray, is_judge: np.ndarray, *, seed: int
+    signs: Signs,
+    names: np.ndarray,
+    is_spy: np.ndarray,
+    is_judge: np.ndarray,
+    traces: Traces | None = None,
+    is_sure: np.ndarray | None = None,
+    *,
+    seed: int,
 ) -> Comparison:
     """Test "pool and judges come from the same source" on the surely known items.
 
-    Items that are neither spies nor judges are of the pool. The statistic is the largest deviation
-    over the signs of the rank sum within predicted classes, compared with its values under
-    permutations within those classes.
+    Items that are neither spies nor judges are of the pool. Compared are the signs and, where they
+    were measured, the traces of the source, within predicted classes.
     """
-    is_sure, is_held_back = sure_items(signs, names, is_spy), is_spy | is_judge
+    is_sure = sure_items(signs, names, is_spy) if is_sure is None else is_sure
+    is_held_back = is_spy | is_judge
+    columns, groups = signs.columns, [np.arange(signs.columns.shape[1])]
+    if traces is not None:
+        of_traces = columns.shape[1] + np.arange(len(traces.names))
+        groups += [of_traces, of_traces[np.array(traces.names) == NOISE]]
+        columns = np.column_stack([columns, traces.columns])
+    strata = sure_strata(is_sure, names, is_spy, is_held_back)
+    n_sure = sum(int((~is_held_back[rows]).sum()) for rows in strata)
+    n_compared = sum(int(is_held_back[rows].sum()) for rows in strata)
+    if n_sure < FEWEST_SURE or n_compared < FEWEST_COMPARED:
+        nothing = np.zeros(signs.columns.shape[1])
+        return Comparison(1.0, is_sure, nothing, nothing + 0.5, n_sure, n_compared)
+    sums = RankSums.of([columns[rows] for rows in strata])
+    of_pool = [~is_held_back[rows] for rows in strata]
+    return Comparison(
+        sums.p_value(of_pool, groups, rng(seed, "sources")),
+        is_sure,
+        sums.deviations(of_pool)[: signs.columns.shape[1]],
+        _auroc(signs, strata, is_held_back),
+        n_sure,
+        n_compared,
+    )
+
+
+def sure_strata(
+    is_sure: np.ndarray, names: np.ndarray, is_spy: np.ndarray, is_held_back: np.ndarray
+) -> list[np.ndarray]:
+    """The rows of the surely known items of each predicted class that has some on both sides."""
     strata = []
     for name in np.unique(names[is_sure]):
         rows = np.flatnonzero(is_sure & (names == name) & ~is_spy)
         if 0 < is_held_back[rows].sum() < len(rows):
             strata.append(rows)
-    n_signs = signs.columns.shape[1]
-    n_sure = sum(int((~is_held_back[rows]).sum()) for rows in strata)
-    n_compared = sum(int(is_held_back[rows].sum()) for rows in strata)
-    if n_sure < FEWEST_SURE or n_compared < FEWEST_COMPARED:
-        nothing = np.zeros(n_signs)
-        return Comparison(1.0, is_sure, nothing, nothing + 0.5, n_sure, n_compared)
-    ranks = [_centred_ranks(signs.columns[rows]) for rows in strata]
-    of_pool = [~is_held_back[rows] for rows in strata]
-    variance = sum(
-        (rank**2).sum(axis=0) * p.mean() * (1 - p.mean()) * len(p) / max(len(p) - 1, 1)
-        for rank, p in zip(ranks, of_pool, strict=True)
-    )
-    scale = np.sqrt(np.maximum(variance, 1e-12))
-    random = rng(seed, "sources")
+    return strata
 
-    def deviations(sides: list[np.ndarray]) -> np.ndarray:
-        total = sum(rank[side].sum(axis=0) for rank, side in zip(ranks, sides, strict=True))
-        return np.asarray(total / scale)
 
-    found = deviations(of_pool)
-    largest = np.abs(found).max() - 1e-9
-    n_as_large = sum(
-        bool(np.abs(deviations([random.permutation(side) for side in of_pool])).max() >= largest)
-        for _ in range(N_PERMUTED)
-    )
-    p_value = (1 + n_as_large) / (1 + N_PERMUTED)
-    return Comparison(
-        p_value, is_sure, found, _auroc(signs, strata, is_held_back), n_sure, n_compared
-    )
+class RankSums(NamedTuple):
+    """Ranks within strata, whose sums over one side tell whether two sides differ."""
+
+    ranks: list[np.ndarray]  # of each stratum (n, m), of mean 0
+
+    @classmethod
+    def of(cls, strata: Sequence[np.ndarray]) -> "RankSums":
+        return cls([_centred_ranks(columns) for columns in strata])
+
+    def scale(self, sides: Sequence[np.ndarray]) -> np.ndarray:
+        """(m,) the deviation of the rank sum of one side, where the sides do not differ."""
+        variance = sum(
+            (rank**2).sum(axis=0) * p.mean() * (1 - p.mean()) * len(p) / max(len(p) - 1, 1)
+            for rank, p in zip(self.ranks, sides, strict=True)
+        )
+        return np.sqrt(np.maximum(variance, 1e-12))
+
+    def deviations(self, sides: Sequence[np.ndarray]) -> np.ndarray:
+        """(m,) how far the rank sum of one side lies above what chance gives, in deviations."""
+        total = sum(rank[side].sum(axis=0) for rank, side in zip(self.ranks, sides, strict=True))
+        return np.asarray(total / self.scale(sides))
+
+    def p_value(
+        self,
+        sides: Sequence[np.ndarray],
+        groups: Sequence[np.ndarray],
+        random: np.random.Generator,
+    ) -> float:
+        """Of "the sides do not differ", by permutations within the strata.
+
+        The largest deviation sees what moves one column far; the sum of squares over each of the
+        ``groups`` of columns sees what moves many a little. The smallest of their p-values counts,
+        compared with how small the smallest is by chance, which needs no further correction.
+        """
+        scale, found = self.scale(sides), self.deviations(sides)[None]
+        drawn = [_sizes(found, groups) - 1e-9]
+        for _ in range(N_PERMUTED // AT_ONCE):
+            totals = np.zeros((AT_ONCE, len(scale)))
+            for rank, side in zip(self.ranks, sides, strict=True):
+                totals += random.permuted(np.tile(side * 1.0, (AT_ONCE, 1)), axis=1) @ rank
+            drawn.append(_sizes(totals / scale, groups))
+        sizes = np.concatenate(drawn)
+        smallest = rankdata(-sizes, method="max", axis=0).min(axis=1)  # as large, in each statistic
+        return float(np.mean(smallest <= smallest[0]))
+
+
+def _sizes(deviations: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """(n, 1 + groups) the largest deviation, and the sum of squares over each group of columns."""
+    sums = [(deviations[:, group] ** 2).sum(axis=1) for group in groups]
+    return np.stack([np.abs(deviations).max(axis=1), *sums], axis=1)
+
+
+def best_share_of_sure(
+    is_sure: np.ndarray, names: np.ndarray, is_spy: np.ndarray, is_judge: np.ndarray
+) -> float:
+    """How many surely known items the pool has, where it lacks fewest, relative to the judges.
+
+    Unknown items have some predicted classes, and lower the share of sure items in those. Another
+    source lowers it in all. So the class that lacks fewest says what the source alone does, at most
+    1; and 0 where no class has enough items to tell.
+    """
+    best, is_pool = 0.0, ~is_spy & ~is_judge
+    for name in np.unique(names):
+        of_pool, of_judges = (is_sure[side & (names == name)] for side in (is_pool, is_judge))
+        if min(of_pool.size, of_judges.size) >= FEWEST_OF_CLASS and of_judges.any():
+            best = max(best, float(of_pool.mean() / of_judges.mean()))
+    return min(best, 1.0)
 
 
 def _centred_ranks(columns: np.ndarray) -> np.ndarray:

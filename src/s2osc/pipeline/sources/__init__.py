@@ -1,0 +1,1 @@
+"""Labelled items and pool from different sources: the comparison, and what is done about it."""

@@ -1,0 +1,154 @@
+"""What another source does to items: small changes, and which of them a pool shows.
+
+A change is applied to labelled items so that they look as if they came from the source of the pool.
+Every change is small enough that a person would still name the class.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from s2osc.data.sources import (
+    add_noise,
+    blur_images,
+    change_brightness,
+    change_contrast,
+    compress_as_jpeg,
+    sharpen_images,
+    shift_pixels,
+)
+from s2osc.seeding import rng
+
+MOST_OFFSET = 0.5
+"""Of a column's deviation: an offset beyond it is no small change."""
+NOISE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
+"""Of a column's deviation."""
+
+
+class ImageKind(NamedTuple):
+    """A kind of change of images, in different strengths."""
+
+    apply: Callable[[np.ndarray, float, int], np.ndarray]  # images, a strength and a seed
+    strengths: Sequence[float]  # that are tried
+    words: str
+
+
+FACTORS = (0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15, 1.2)
+KINDS = {
+    "noise": ImageKind(
+        lambda x, s, seed: add_noise(x, s, seed=seed),
+        (2, 4, 6, 8, 10, 12, 16, 20),
+        "noise of about {:g} of 255",
+    ),
+    "brightness": ImageKind(
+        lambda x, s, _: change_brightness(x, s), FACTORS, "brightness times about {:g}"
+    ),
+    "contrast": ImageKind(
+        lambda x, s, _: change_contrast(x, s), FACTORS, "contrast times about {:g}"
+    ),
+    "blur": ImageKind(
+        lambda x, s, _: blur_images(x, s), (0.3, 0.4, 0.5, 0.6, 0.8, 1.0), "blur of about {:g} px"
+    ),
+    "sharpening": ImageKind(
+        lambda x, s, _: sharpen_images(x, s), (0.25, 0.5, 1.0), "sharpening by about {:g}"
+    ),
+    "compression": ImageKind(
+        lambda x, s, _: compress_as_jpeg(x, int(s)), (20, 30, 40, 60, 80), "JPEG of quality {:g}"
+    ),
+    "rows": ImageKind(
+        lambda x, s, _: shift_pixels(x, down=int(s)), (-2, -1, 1, 2), "a shift of {:g} px down"
+    ),
+    "columns": ImageKind(
+        lambda x, s, _: shift_pixels(x, right=int(s)), (-2, -1, 1, 2), "a shift of {:g} px right"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ImageChange:
+    """One kind of change, with its strength."""
+
+    kind: str
+    strength: float
+
+    def apply(self, images: np.ndarray, *, seed: int) -> np.ndarray:
+        return KINDS[self.kind].apply(images, self.strength, seed)
+
+    def in_words(self) -> str:
+        """The change as a person would name it.
+
+        >>> ImageChange("noise", 12).in_words()
+        'noise of about 12 of 255'
+        """
+        return KINDS[self.kind].words.format(self.strength)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnChange:
+    """An offset of every column, and noise of a share of its deviation."""
+
+    offset: np.ndarray  # (D,)
+    noise: float
+    deviations: np.ndarray  # (D,) of the columns, in the units of the offset
+
+    def apply(self, vectors: np.ndarray, *, seed: int) -> np.ndarray:
+        """Of vectors (n, D), or stacked views of them."""
+        noise = rng(seed, "source noise").standard_normal(vectors.shape, dtype=np.float32)
+        moved = vectors + self.offset + self.noise * self.deviations * noise
+        return moved.astype(np.float32)
+
+    def in_words(self) -> str:
+        """The change as a person would name it.
+
+        >>> ColumnChange(np.array([0.3, 0.0]), 0.2, np.ones(2)).in_words()
+        "columns moved by up to 0.3 of their deviation, noise of about 20% of a column's deviation"
+        """
+        parts = []
+        moved = np.abs(self.offset) / np.maximum(self.deviations, 1e-12)
+        if moved.max(initial=0.0) >= 0.005:
+            parts.append(f"columns moved by up to {moved.max():.2g} of their deviation")
+        if self.noise:
+            parts.append(f"noise of about {100 * self.noise:.0f}% of a column's deviation")
+        return ", ".join(parts)
+
+
+Change = ImageChange | ColumnChange
+
+
+def image_changes() -> Iterator[ImageChange]:
+    """Every change of images that is tried."""
+    for kind, how in KINDS.items():
+        for strength in how.strengths:
+            yield ImageChange(kind, strength)
+
+
+def column_offset(
+    pool: np.ndarray, labelled: np.ndarray, pool_classes: np.ndarray, classes: np.ndarray
+) -> np.ndarray:
+    """(D,) how far the columns of the pool lie above those of labelled items of the same class.
+
+    Means of differences within predicted classes, each weighted by how well it is known; every
+    column is drawn towards 0 by the share of its square that chance explains.
+
+    >>> items = np.arange(100.0)[:, None] % 5
+    >>> zeros = np.zeros(100, int)
+    >>> column_offset(items + 1.0, items, zeros, zeros).round(2).tolist()
+    [0.96]
+    """
+    total, precision, variance = 0.0, 0.0, np.zeros(pool.shape[1])
+    for c in np.intersect1d(pool_classes, classes):
+        here, there = pool[pool_classes == c], labelled[classes == c]
+        if min(len(here), len(there)) < 2:
+            continue
+        weight = len(here) * len(there) / (len(here) + len(there))
+        total = total + weight * (here.mean(axis=0) - there.mean(axis=0))
+        both = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
+        variance = variance + weight * (both**2).sum(axis=0) / (len(both) - 2 or 1)
+        precision += weight
+    if not precision:
+        return np.zeros(pool.shape[1])
+    difference, error = total / precision, variance / precision**2
+    kept = np.clip(1 - error / np.maximum(difference**2, 1e-12), 0.0, 1.0)
+    return np.asarray(difference * kept)

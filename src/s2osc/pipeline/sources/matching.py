@@ -1,0 +1,277 @@
+"""Bring labelled items to the source of the pool, before anything is learnt from them.
+
+Pool and labelled items are compared where both are surely known, by the inputs alone: most labelled
+items judge, for f has no part in it. If they differ, the change is looked for that makes labelled
+items look most like those of the pool (``changes``), and labelled items are changed by it: those
+that f learns from, spies and calibration items alike. Then all steps are those of a pool from the
+same source. What the change leaves over is compared again, with f's signs, by the filter.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from s2osc.nets.networks import one_vector
+from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
+from s2osc.pipeline.sources.changes import (
+    MOST_OFFSET,
+    NOISE_SHARES,
+    Change,
+    ColumnChange,
+    column_offset,
+    image_changes,
+)
+from s2osc.pipeline.sources.comparison import (
+    FEWEST_COMPARED,
+    Comparison,
+    RankSums,
+    best_share_of_sure,
+    compare_sources,
+    sure_strata,
+    surest_items,
+)
+from s2osc.pipeline.sources.traces import measure_traces
+from s2osc.seeding import rng
+from s2osc.types import Labelled
+
+MOST_STEPS = 3
+"""Changes that are put on each other: a camera may be noisier and darker."""
+BETTER = 0.7
+"""Of the misfit: what a change may leave at most, to be worth it."""
+FEWEST_THERE = 0.5
+"""Of the surely known items of a predicted class: where fewer are left in every class, and unless
+most of the pool is unknown, it is not unknown items that took their place."""
+CLEARLY_MORE = 0.25
+"""Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
+MOST_COMPARED = 600
+"""Surely known items of each side by which changes are chosen, to bound the cost."""
+
+
+class Matched(NamedTuple):
+    """Labelled items as if from the source of the pool."""
+
+    training: Labelled
+    pooled: Pool
+    inputs: MeasuredInputs | None = None  # None: nothing was held back, so nothing is compared
+    changes: tuple[Change, ...] = ()  # of the labelled items, in their order
+    first: Comparison | None = None  # before any change
+    last: Comparison | None = None  # after all
+
+    @property
+    def sure_share(self) -> float:
+        """Surely known items of the pool, relative to labelled ones, where fewest are missing."""
+        assert self.inputs is not None
+        assert self.last is not None
+        _, names, is_spy, is_judge = self.inputs.free
+        return best_share_of_sure(self.last.is_sure, names, is_spy, is_judge)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the sources differ, changed or not.
+
+        They also do where less says so, if most sure items are missing in every predicted class.
+        """
+        if self.last is None or not self.last.may_differ:
+            return False
+        return self.last.differ or self.sure_share < FEWEST_THERE
+
+    @property
+    def unexplained(self) -> float:
+        """The share of the pool that seems to be known and that its source makes strange.
+
+        It counts where the sources differ and most sure items are missing in every predicted class:
+        unless most of the pool is unknown, that is what the source does.
+        """
+        if not (self.changes or self.is_apart) or self.sure_share >= FEWEST_THERE:
+            return 0.0
+        assert self.inputs is not None
+        _, names, is_spy, is_judge = self.inputs.free
+        n_pool, n_judges = (
+            np.bincount(names[side], minlength=names.max() + 1)
+            for side in (~is_spy & ~is_judge, is_judge)
+        )
+        return (1 - self.sure_share) * share_in_proportion(n_pool, n_judges)
+
+
+def share_in_proportion(n_pool: np.ndarray, n_judges: np.ndarray) -> float:
+    """The share of the pool that is in proportion to the labelled items of each predicted class.
+
+    Unknown items have few of the predicted classes, and make those larger than the middle one.
+
+    >>> share_in_proportion(np.array([50, 50, 200]), np.array([10, 10, 10]))
+    0.5
+    """
+    there = n_judges > 0
+    if not there.any():
+        return 1.0
+    ratio = float(np.median(n_pool[there] / n_judges[there]))
+    return float(np.minimum(n_pool, ratio * n_judges).sum() / max(n_pool.sum(), 1))
+
+
+def match_sources(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
+    """Compare the sources; while they differ, change the labelled items by what helps most."""
+    found = compare_inputs(training, pooled, seed=seed)
+    assert found.last is not None
+    if found.last.is_possible or found.last.n_compared < FEWEST_COMPARED:
+        return _changed_while_apart(found, seed=seed)
+    return _explained(found, seed=seed) or found
+
+
+def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
+    while found.is_apart and len(found.changes) < MOST_STEPS:
+        further = with_change(found, seed=seed)
+        if further is None:
+            break
+        found = further
+    return found
+
+
+def _explained(found: Matched, *, seed: int) -> Matched | None:
+    """The match of a pool in which hardly anything is surely known, if its source is the reason.
+
+    Then labelled items that are changed as the surest items of the pool suggest make the others
+    sure, too. If they do not, nothing in the pool may be known: None.
+    """
+    assert found.inputs is not None
+    further = with_change(found, seed=seed)
+    if further is None or further.sure_share < FEWEST_THERE:
+        return None
+    signs, names, is_spy, is_judge = found.inputs.free
+    first = _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
+    return _changed_while_apart(further._replace(first=first), seed=seed)
+
+
+def suspected_source(matched: Matched, *, seed: int) -> Matched | None:
+    """The match if the sources differed, where they may, but not clearly enough to say so.
+
+    What looks unknown is no discovery if it does not stand out from labelled items that were
+    changed so.
+    """
+    if matched.changes or matched.last is None or not matched.last.may_differ:
+        return None
+    return with_change(matched, seed=seed)
+
+
+def with_change(found: Matched, *, seed: int) -> Matched | None:
+    """The labelled items with one further change, compared again; None where none helps.
+
+    A change helps that brings the traces of surely known items together, or one that makes more
+    items sure. Where few are sure, they may be those that the source has hardly touched; then the
+    surest items of the pool suggest a change, too.
+    """
+    assert found.inputs is not None
+    assert found.last is not None
+    suggested = [find_change(found, found.last.is_sure, seed=seed)]
+    if found.sure_share < FEWEST_THERE:
+        signs, names, is_spy, is_judge = found.inputs.free
+        is_surest = surest_items(signs, names, is_spy, is_judge)
+        suggested.append(find_change(found, is_surest, seed=seed))
+    for change, misfit in suggested:
+        items = changed(found.training, found.pooled, change, seed=seed)
+        again = compare_inputs(*items, seed=seed)
+        if misfit <= BETTER or again.sure_share >= found.sure_share + CLEARLY_MORE:
+            return again._replace(changes=(*found.changes, change), first=found.first)
+    return None
+
+
+def compare_inputs(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
+    """The sources compared by signs and traces of the inputs."""
+    found = Matched(training, pooled, measure_inputs(pooled, training, seed=seed))
+    last = _compared(found, seed=seed)
+    return found._replace(first=last, last=last)
+
+
+def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -> Comparison:
+    """One of two comparisons, that of f's signs being the other, so the p-value is doubled."""
+    assert found.inputs is not None
+    signs, names, is_spy, is_judge = found.inputs.free
+    everyone = np.concatenate([found.pooled.inputs, found.training.inputs])
+    traces = measure_traces(everyone, names, is_spy, seed=seed)
+    last = compare_sources(signs, names, is_spy, is_judge, traces, is_sure, seed=seed)
+    return last._replace(p_value=min(1.0, 2 * last.p_value))
+
+
+def changed(
+    training: Labelled, pooled: Pool, change: Change, *, seed: int
+) -> tuple[Labelled, Pool]:
+    """All labelled items with the change, also those that are held back; the pool as it is."""
+    labelled = np.concatenate([pooled.of_held_back(pooled.inputs), training.inputs])
+    labelled = change.apply(labelled, seed=seed)
+    n_held_back = len(pooled.held_back_labels)
+    inputs = np.concatenate([pooled.of_pool(pooled.inputs), labelled[:n_held_back]])
+    return Labelled(labelled[n_held_back:], training.labels), pooled._replace(inputs=inputs)
+
+
+class SureItems(NamedTuple):
+    """Surely known items of pool and judges, a sample of each, and reference items."""
+
+    pool: np.ndarray
+    pool_classes: np.ndarray
+    judges: np.ndarray
+    judge_classes: np.ndarray
+    references: np.ndarray
+    reference_classes: np.ndarray
+
+    def misfit(self, judges: np.ndarray, *, seed: int) -> float:
+        """How far the traces of the pool are from those of ``judges``: the sum of all squares."""
+        classes = np.concatenate([self.pool_classes, self.judge_classes, self.reference_classes])
+        inputs = np.concatenate([self.pool, judges, self.references])
+        is_reference = np.arange(len(inputs)) >= len(self.pool) + len(judges)
+        traces = measure_traces(inputs, classes, is_reference, seed=seed).columns
+        is_judge = ~is_reference & (np.arange(len(inputs)) >= len(self.pool))
+        strata = sure_strata(~is_reference, classes, is_reference, is_judge | is_reference)
+        sums = RankSums.of([traces[rows] for rows in strata])
+        return float((sums.deviations([~is_judge[rows] for rows in strata]) ** 2).sum())
+
+
+def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> SureItems:
+    assert found.inputs is not None
+    _, names, is_spy, is_judge = found.inputs.free
+    everyone = np.concatenate([found.pooled.inputs, found.training.inputs])
+    random = rng(seed, "sure items")
+
+    def sample(rows: np.ndarray) -> np.ndarray:
+        return np.sort(random.permutation(np.flatnonzero(rows))[:MOST_COMPARED])
+
+    sides = [sample(rows) for rows in (is_sure & ~is_spy & ~is_judge, is_sure & is_judge, is_spy)]
+    pool, judges, references = sides
+    return SureItems(
+        everyone[pool],
+        names[pool],
+        everyone[judges],
+        names[judges],
+        everyone[references],
+        names[references],
+    )
+
+
+def find_change(found: Matched, is_sure: np.ndarray, *, seed: int) -> tuple[Change, float]:
+    """The change of labelled items that brings them closest to the pool.
+
+    Also what it leaves of the misfit.
+    """
+    sure = sample_sure_items(found, is_sure, seed=seed)
+    candidates: Iterable[Change] = image_changes()
+    if sure.pool.dtype != np.uint8:
+        candidates = column_changes(sure)
+    misfits = [
+        (sure.misfit(change.apply(sure.judges, seed=seed), seed=seed), change)
+        for change in candidates
+    ]
+    least, best = min(misfits, key=lambda pair: pair[0])
+    return best, least / max(sure.misfit(sure.judges, seed=seed), 1e-12)
+
+
+def column_changes(sure: SureItems) -> list[Change]:
+    """The offset of the columns, with noise of several strengths and without."""
+    labelled, pool = one_vector(sure.judges), one_vector(sure.pool)
+    deviations = np.concatenate([labelled, one_vector(sure.references)]).std(axis=0)
+    offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes)
+    offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
+    return [
+        ColumnChange(moved, noise, deviations)
+        for moved in (offset, np.zeros_like(offset))
+        for noise in (0.0, *NOISE_SHARES)
+    ]

@@ -1,0 +1,166 @@
+"""Traces that a source leaves in its items: noise, sharpness, brightness, position.
+
+They differ between cameras, instruments and writers and say little about classes, and they are
+measured on the items themselves: no network has a part in them. Compared are items of one predicted
+class alone (``comparison``), so what a trace says about classes cancels out.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from s2osc.arrays import chunks
+from s2osc.nets.networks import one_vector
+from s2osc.pipeline.filter.neighbours import principal_components
+from s2osc.seeding import derive
+
+NOISE = "noise"
+"""The trace of noise, in images and vectors."""
+CHUNK = 4_096
+BLOCK = 8
+"""Pixels of a side of the blocks that JPEG compresses by themselves."""
+BRIGHT, LIT = 0.9, 0.3
+"""Of the span of an image: pixels above are bright, or lit at all."""
+SATURATED, HALF = 250, 128
+"""Values from which on a byte is as good as full, and half full."""
+ENDS = (0.05, 0.95)
+"""Shares of the content of an image, from above or from the left: where it begins and ends."""
+MOST_COLUMNS = 40
+"""Vectors with more columns are compared by so many principal components."""
+MAIN_SHARE = 0.8
+"""Of the variance within classes: what the main directions hold. Noise shows in the others."""
+MOST_DIRECTIONS = 64
+
+
+class Traces(NamedTuple):
+    """The traces of n items, by name."""
+
+    columns: np.ndarray  # (n, m)
+    names: tuple[str, ...]
+
+
+def measure_traces(
+    inputs: np.ndarray, classes: np.ndarray, is_reference: np.ndarray, *, seed: int
+) -> Traces:
+    """The traces of all items; ``classes`` are predicted ones, reference items are labelled."""
+    if inputs.dtype == np.uint8:
+        return image_traces(inputs)
+    vectors = one_vector(inputs)
+    columns = vectors
+    if vectors.shape[1] > MOST_COLUMNS:
+        columns = principal_components(vectors, MOST_COLUMNS, seed=seed)
+    energy = minor_energy(vectors, classes, is_reference, seed=seed)
+    names = (*(f"column {number}" for number in range(columns.shape[1])), NOISE)
+    return Traces(np.column_stack([columns, energy]), names)
+
+
+# --- images ----------------------------------------------------------------------------------
+
+
+def image_traces(images: np.ndarray) -> Traces:
+    """Of images (n, H, W) or (n, H, W, 3), uint8."""
+    parts = [_image_traces(images[rows]) for rows in chunks(max(len(images), 1), CHUNK)]
+    return Traces(np.concatenate([part.columns for part in parts]), parts[0].names)
+
+
+def _image_traces(images: np.ndarray) -> Traces:
+    grey = images.astype(np.float32)
+    grey = grey.mean(axis=3) if grey.ndim == 4 else grey
+    found = _of_values(grey.reshape(len(grey), -1)) | _of_position(grey)
+    if min(grey.shape[1:]) >= 3:
+        found |= _of_texture(grey)
+    return Traces(np.stack(list(found.values()), axis=1).astype(np.float64), tuple(found))
+
+
+def _of_values(pixels: np.ndarray) -> dict[str, np.ndarray]:
+    """Brightness and contrast of images (n, pixels)."""
+    low, high = pixels.min(axis=1), pixels.max(axis=1)
+    above = pixels - low[:, None]
+    span = np.maximum(high - low, 1)[:, None]
+    lit = np.maximum((above > LIT * span).sum(axis=1), 1)
+    half = np.maximum((pixels >= HALF).sum(axis=1), 1)
+    return {
+        "mean": pixels.mean(axis=1),
+        "contrast": pixels.std(axis=1),
+        "darkest pixel": low,
+        "brightest pixel": high,
+        "bright share": (above > BRIGHT * span).sum(axis=1) / lit,
+        "saturated share": (pixels >= SATURATED).sum(axis=1) / half,
+    }
+
+
+def _of_position(grey: np.ndarray) -> dict[str, np.ndarray]:
+    """Where in an image the content lies: what differs from the border."""
+    border = np.concatenate([grey[:, 0], grey[:, -1], grey[:, :, 0], grey[:, :, -1]], axis=1)
+    content = np.abs(grey - np.median(border, axis=1)[:, None, None]) + 1e-6
+    found = {}
+    for name, profile in (("row", content.sum(axis=2)), ("column", content.sum(axis=1))):
+        below = np.cumsum(profile, axis=1) / profile.sum(axis=1, keepdims=True)
+        found[name] = (1 - below).sum(axis=1)  # the mean
+        for end in ENDS:
+            found[f"{name}, {end:.0%}"] = _crossing(below, end)
+    return found
+
+
+def _crossing(below: np.ndarray, level: float) -> np.ndarray:
+    """(n,) where rising rows (n, m) come to a level, between two places in proportion.
+
+    >>> _crossing(np.array([[0.2, 0.6, 1.0]]), 0.4).round(2).tolist()
+    [0.5]
+    """
+    at = np.argmax(below >= level, axis=1)
+    rows = np.arange(len(below))
+    before = np.where(at > 0, below[rows, at - 1], 0.0)
+    return np.asarray(at - 1 + (level - before) / np.maximum(below[rows, at] - before, 1e-12))
+
+
+def _of_texture(grey: np.ndarray) -> dict[str, np.ndarray]:
+    """Noise, sharpness and the edges of blocks."""
+    across, down = (np.abs(np.diff(grey, axis=axis)) for axis in (2, 1))
+    steps = across.mean(axis=(1, 2)) + down.mean(axis=(1, 2))
+    wide = np.abs(grey[:, :, 2:] - grey[:, :, :-2]).mean(axis=(1, 2))
+    wide = wide + np.abs(grey[:, 2:] - grey[:, :-2]).mean(axis=(1, 2))
+    middle = grey[:, 1:-1, 1:-1]
+    sides = grey[:, :-2, 1:-1] + grey[:, 2:, 1:-1] + grey[:, 1:-1, :-2] + grey[:, 1:-1, 2:]
+    curvature = (4 * middle - sides).reshape(len(grey), -1)
+    smoothest = np.sort(np.abs(curvature), axis=1)[:, : max(1, curvature.shape[1] // 2)]
+    found = {
+        NOISE: smoothest.mean(axis=1),  # edges are not in the smoother half of an image
+        "sharpness": np.log((steps + 1e-3) / (wide + 1e-3)),
+        "fine detail": np.log((np.sqrt((curvature**2).mean(axis=1)) + 1e-3) / (steps + 1e-3)),
+    }
+    edges = [np.arange(BLOCK - 1, side - 1, BLOCK) for side in (grey.shape[2], grey.shape[1])]
+    if all(map(len, edges)):
+        at_edges = across[:, :, edges[0]].mean(axis=(1, 2)) + down[:, edges[1]].mean(axis=(1, 2))
+        found["edges of blocks"] = np.log((at_edges + 0.1) / (steps + 0.1))
+    return found
+
+
+# --- vectors ---------------------------------------------------------------------------------
+
+
+def minor_energy(
+    vectors: np.ndarray, classes: np.ndarray, is_reference: np.ndarray, *, seed: int
+) -> np.ndarray:
+    """(n,) the log of the squared length of each vector in directions in which classes hardly vary.
+
+    The main directions are those that hold most of the variance of the reference items around the
+    means of their predicted classes. Noise on every column shows most in the others.
+    """
+    centred = vectors.astype(np.float32) - vectors[is_reference].mean(axis=0)
+    for c in np.unique(classes):
+        own = is_reference & (classes == c)
+        if own.any():
+            centred[classes == c] = vectors[classes == c] - vectors[own].mean(axis=0)
+    reference = centred[is_reference]
+    n_axes = min(MOST_DIRECTIONS, reference.shape[1], len(reference))
+    _, lengths, axes = randomized_svd(
+        reference, n_axes, transpose=False, random_state=derive(seed, "traces") % 2**31
+    )
+    held = np.cumsum(lengths**2) / max(float((reference**2).sum()), 1e-12)
+    # One direction at least stays a minor one, and one a main one.
+    n_main = min(int(np.searchsorted(held, MAIN_SHARE)) + 1, max(1, reference.shape[1] - 1))
+    main = centred @ axes[:n_main].T
+    rest = (centred**2).sum(axis=1) - (main**2).sum(axis=1)
+    return np.asarray(np.log(np.maximum(rest, 0.0) + 1e-9))

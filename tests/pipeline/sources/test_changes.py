@@ -1,0 +1,66 @@
+"""Small changes that another source may make."""
+
+import numpy as np
+import pytest
+
+from s2osc.pipeline.sources.changes import (
+    KINDS,
+    ColumnChange,
+    ImageChange,
+    column_offset,
+    image_changes,
+)
+
+
+def random(seed=0):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("shape", [(6, 20, 24), (6, 20, 24, 3)])
+def test_every_change_of_images_keeps_shape_and_type_and_leaves_its_input(shape):
+    images = random().integers(0, 256, shape).astype(np.uint8)
+    before = images.copy()
+    kinds = set()
+    for change in image_changes():
+        after = change.apply(images, seed=0)
+        assert (after.shape, after.dtype) == (images.shape, np.uint8)
+        assert not np.array_equal(after, images)
+        assert np.abs(after.astype(float) - images).mean() < 100
+        assert f"{change.strength:g}" in change.in_words()
+        kinds.add(change.kind)
+    np.testing.assert_array_equal(images, before)
+    assert kinds == set(KINDS)
+
+
+def test_the_same_seed_gives_the_same_noise():
+    images = random().integers(0, 256, (4, 8, 8)).astype(np.uint8)
+    change = ImageChange("noise", 8)
+    np.testing.assert_array_equal(change.apply(images, seed=3), change.apply(images, seed=3))
+    assert not np.array_equal(change.apply(images, seed=3), change.apply(images, seed=4))
+
+
+def test_a_change_of_columns_adds_its_offset_and_noise_of_the_deviation():
+    vectors = np.zeros((20_000, 2), np.float32)
+    change = ColumnChange(np.array([0.5, 0.0]), 0.2, np.array([1.0, 3.0]))
+    after = change.apply(vectors, seed=0)
+    np.testing.assert_allclose(after.mean(axis=0), [0.5, 0.0], atol=0.02)
+    np.testing.assert_allclose(after.std(axis=0), [0.2, 0.6], rtol=0.02)
+    views = change.apply(np.zeros((5, 3, 2), np.float32), seed=0)
+    assert views.shape == (5, 3, 2)
+    assert views.dtype == np.float32
+
+
+def test_an_offset_is_found_within_classes_whatever_their_mix():
+    draw = random()
+    classes = np.repeat([0, 1], 2_000)
+    pool_classes = np.repeat([0, 1], [3_600, 400])
+    labelled = 6.0 * classes[:, None] + draw.normal(size=(4_000, 3))
+    pool = 6.0 * pool_classes[:, None] + draw.normal(size=(4_000, 3)) + [0.4, 0.0, -0.2]
+    offset = column_offset(pool, labelled, pool_classes, classes)
+    np.testing.assert_allclose(offset, [0.4, 0.0, -0.2], atol=0.1)
+
+
+def test_without_a_class_in_common_or_enough_items_there_is_no_offset():
+    ones = np.ones((3, 2))
+    assert not column_offset(ones, 2 * ones, np.zeros(3, int), np.ones(3, int)).any()
+    assert not column_offset(ones[:1], 2 * ones, np.zeros(1, int), np.zeros(3, int)).any()

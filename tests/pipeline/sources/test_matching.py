@@ -1,0 +1,58 @@
+"""Labelled items are brought to the source of the pool."""
+
+import numpy as np
+import pytest
+
+from s2osc.data.sources import add_column_noise, add_noise, offset_columns
+from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
+from s2osc.pipeline.sources.matching import match_sources, suspected_source
+from samples import make_blobs, make_images, open_set
+
+
+def matched_to(make, change=None, *, n=150, n_classes=4):
+    split = open_set(*make(n, n_classes))
+    pool = split.pool if change is None else change(split.pool)
+    training, pooled = hide_in_pool(split.known, pool, SeedSettings(0.15), seed=0)
+    return training, pooled, match_sources(training, pooled, seed=0)
+
+
+@pytest.mark.parametrize("make", [make_blobs, make_images])
+def test_the_same_source_changes_nothing(make):
+    training, pooled, found = matched_to(make)
+    assert not found.changes
+    assert not found.last.differ
+    assert found.unexplained == 0
+    assert found.training is training
+    assert found.pooled is pooled
+
+
+def test_noise_on_the_images_of_the_pool_is_found_and_given_to_the_labelled_ones():
+    training, pooled, found = matched_to(make_images, lambda x: add_noise(x, 12, seed=9))
+    assert found.first.differ
+    assert not found.last.differ
+    assert [change.kind for change in found.changes] == ["noise"]
+    assert 8 <= found.changes[0].strength <= 16
+    assert not np.array_equal(found.training.inputs, training.inputs)
+    np.testing.assert_array_equal(found.training.labels, training.labels)
+    before, after = pooled.inputs, found.pooled.inputs
+    np.testing.assert_array_equal(before[: pooled.n], after[: pooled.n])
+    assert not np.array_equal(before[pooled.n :], after[pooled.n :])
+    assert found.unexplained == 0
+
+
+def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
+    split = open_set(*make_blobs(300, 4, distance=4.0))
+    pool = offset_columns(split.pool, 0.15)
+    training, pooled = hide_in_pool(split.known, pool, SeedSettings(0.15), seed=0)
+    found = match_sources(training, pooled, seed=0)
+    assert found.first.differ
+    moved = sum(change.offset for change in found.changes)
+    assert moved.sum() > 0
+
+
+def test_a_difference_that_is_not_clear_is_only_suspected():
+    _, _, found = matched_to(make_blobs, lambda x: add_column_noise(x, 0.05, seed=1))
+    unclear = found.last._replace(p_value=0.05)
+    suspected = suspected_source(found._replace(last=unclear), seed=0)
+    assert suspected is None or len(suspected.changes) == 1
+    assert suspected_source(found._replace(last=unclear._replace(p_value=0.5)), seed=0) is None

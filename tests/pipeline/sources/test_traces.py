@@ -1,0 +1,95 @@
+"""What a source leaves in its items."""
+
+import numpy as np
+import pytest
+
+from s2osc.data.sources import (
+    add_noise,
+    blur_images,
+    change_brightness,
+    compress_as_jpeg,
+    shift_pixels,
+)
+from s2osc.pipeline.sources.traces import NOISE, image_traces, measure_traces, minor_energy
+
+
+def random(seed=0):
+    return np.random.default_rng(seed)
+
+
+def disks(n=40, side=24, *, colour=False):
+    """Soft disks of different size and brightness near the middle."""
+    draw = random()
+    rows, columns = np.mgrid[:side, :side]
+    radius = draw.uniform(4, 8, (n, 1, 1))
+    centre = side / 2 + draw.uniform(-1, 1, (2, n, 1, 1))
+    away = np.hypot(rows - centre[0], columns - centre[1])
+    grey = draw.uniform(150, 240, (n, 1, 1)) / (1 + np.exp(2 * (away - radius)))
+    images = np.rint(grey).astype(np.uint8)
+    return np.repeat(images[..., None], 3, axis=3) if colour else images
+
+
+def trace(images, name):
+    traces = image_traces(images)
+    return traces.columns[:, traces.names.index(name)]
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize(
+    ("change", "name", "rises"),
+    [
+        (lambda x: add_noise(x, 8, seed=0), NOISE, True),
+        (lambda x: blur_images(x, 0.8), "fine detail", False),
+        (lambda x: change_brightness(x, 0.8), "brightest pixel", False),
+        (lambda x: compress_as_jpeg(x, 20), "edges of blocks", True),
+        (lambda x: shift_pixels(x, down=1), "row", True),
+        (lambda x: shift_pixels(x, right=-1), "column", False),
+    ],
+)
+def test_every_change_shows_in_its_trace(change, name, rises, colour):
+    images = disks(colour=colour)
+    before, after = trace(images, name), trace(change(images), name)
+    assert np.mean((after > before) if rises else (after < before)) > 0.9
+
+
+def test_a_shift_moves_beginning_and_end_by_as_much():
+    images = disks()
+    moved = shift_pixels(images, down=2)
+    for name in ("row", "row, 5%", "row, 95%"):
+        assert np.median(trace(moved, name) - trace(images, name)) == pytest.approx(2, abs=0.2)
+
+
+@pytest.mark.parametrize("shape", [(5, 1, 1), (5, 2, 9), (5, 3, 3, 3), (1, 30, 40)])
+def test_images_of_any_size_give_numbers(shape):
+    images = random().integers(0, 256, shape).astype(np.uint8)
+    assert np.isfinite(image_traces(images).columns).all()
+    assert np.isfinite(image_traces(np.zeros(shape, np.uint8)).columns).all()
+
+
+def test_noise_on_vectors_shows_in_the_directions_in_which_classes_hardly_vary():
+    draw = random()
+    classes = draw.integers(0, 3, 300)
+    main = draw.normal(size=(300, 2)) @ draw.normal(size=(2, 10)) * 3
+    vectors = (main + 5 * classes[:, None] + 0.1 * draw.normal(size=(300, 10))).astype(np.float32)
+    is_reference = np.arange(300) < 100
+    energy = minor_energy(vectors, classes, is_reference, seed=0)
+    vectors[200:] += 0.3 * draw.normal(size=(100, 10)).astype(np.float32)
+    noisy = minor_energy(vectors, classes, is_reference, seed=0)
+    np.testing.assert_allclose(noisy[:200], energy[:200], atol=1e-3)
+    assert np.median(noisy[200:]) > np.quantile(energy[200:], 0.95)
+
+
+def test_few_columns_are_traces_themselves_and_many_by_their_components():
+    draw = random()
+    for n_columns, wanted in ((3, 4), (90, 41)):
+        vectors = draw.normal(size=(120, n_columns)).astype(np.float32)
+        found = measure_traces(vectors, np.zeros(120, int), np.arange(120) < 60, seed=0)
+        assert found.columns.shape == (120, wanted)
+        assert len(found.names) == wanted
+        assert np.isfinite(found.columns).all()
+
+
+def test_one_column_one_reference_and_classes_without_one_give_numbers():
+    vectors = np.arange(6, dtype=np.float32)[:, None]
+    energy = minor_energy(vectors, np.array([0, 0, 1, 1, 2, 2]), np.arange(6) == 0, seed=0)
+    assert np.isfinite(energy).all()
