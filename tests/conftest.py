@@ -76,9 +76,23 @@ def few_draws() -> Iterator[None]:
         yield
 
 
+LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file comes first: whoever gets it last works alone in the end."""
-    items.sort(key=lambda item: item.path.name != "test_readme.py")
+    """The longest files come first: whoever gets one last works alone in the end.
+
+    The audit hook of the kills stays for good and slows every call, so little comes after it.
+    """
+
+    def place(item: pytest.Item) -> int:
+        if item.path.name in LONGEST:
+            return 0
+        if isinstance(item, pytest.DoctestItem):
+            return 3
+        return 2 if item.path.name == "test_kills.py" else 1
+
+    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
