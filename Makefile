@@ -9,13 +9,16 @@ READY := $(VENV)/.ready
 demo: $(READY)  ## the main job on real handwritten digits
 	$(BIN)/s2osc demo --out demo-results --force
 
+# Each worker reads every test, so compiled ones are kept wherever Python is told not to.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
+
 test: $(READY)  ## all quick tests
 	@command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || \
 	  echo "no chromium: the browser tests of the report are left out"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) --no-loadscope-reorder
 
 test-slow: $(READY)  ## the tests that take minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n auto --dist loadfile
+	$(PYTEST) -m slow
 
 check: check-code test  ## format, lint, types, import directions, tests
 

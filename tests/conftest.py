@@ -1,5 +1,6 @@
 """What tests of several folders share."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from s2osc.pipeline.audit import decision
 from s2osc.pipeline.grouping import clusters
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
+from s2osc.report import drawing
 from s2osc.types import Split
 from samples import make_images, open_set, shrink
 
@@ -27,6 +29,16 @@ QUICK = (
     *(f"--set={role}.network.hidden=16,16" for role in ("teacher", "student")),
     "--groups=1",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting() -> Iterator[None]:
+    """No test cuts the power, so none waits for the disk; maps of pools are drawn roughly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
+        patch.setattr(drawing, "EARLY_ITERATIONS", 20)
+        patch.setattr(drawing, "ITERATIONS", 20)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +76,23 @@ def few_draws() -> Iterator[None]:
         yield
 
 
+LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file comes first: whoever gets it last works alone in the end."""
-    items.sort(key=lambda item: item.path.name != "test_readme.py")
+    """The longest files come first: whoever gets one last works alone in the end.
+
+    The audit hook of the kills stays for good and slows every call, so little comes after it.
+    """
+
+    def place(item: pytest.Item) -> int:
+        if item.path.name in LONGEST:
+            return 0
+        if isinstance(item, pytest.DoctestItem):
+            return 3
+        return 2 if item.path.name == "test_kills.py" else 1
+
+    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,7 +12,7 @@ from s2osc.cli.main import main
 SMALL = [
     f"--set={role}.{name}"
     for role in ("teacher", "student")
-    for name in ("training.epochs=2", "training.min_steps=60")
+    for name in ("training.epochs=1", "training.min_steps=25")
 ]
 SMALL_IMAGES = [
     *SMALL,
@@ -28,7 +28,7 @@ def files(request, tmp_path_factory):
     digits = load_digits()
     is_image = request.param == "images"
     x = (digits.images * 15).astype(np.uint8) if is_image else digits.data.astype(np.float32)
-    known, nines = np.flatnonzero(digits.target < 5)[:400], np.flatnonzero(digits.target == 9)[:30]
+    known, nines = np.flatnonzero(digits.target < 5)[:200], np.flatnonzero(digits.target == 9)[:30]
     np.savez(folder / "known.npz", x=x[known], y=digits.target[known])
     np.save(folder / "pool.npy", x[nines])
     return folder, SMALL_IMAGES if is_image else SMALL

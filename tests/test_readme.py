@@ -21,9 +21,9 @@ SMALL = {
     f"{role}.{name}": value
     for role in ("teacher", "student")
     for name, value in {
-        "network.widths": (16, 16, 32),
+        "network.widths": (8, 16, 16),
         "network.hidden": (64, 32),
-        "training.min_steps": 70,
+        "training.min_steps": 50,
     }.items()
 } | {"clusters.n_resamples": 2}
 at_both_sizes = pytest.mark.parametrize(

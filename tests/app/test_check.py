@@ -353,9 +353,10 @@ def test_words_that_cannot_be_used_end_with_code_2(out, words, capsys):
     assert capsys.readouterr().err
 
 
-def test_checking_loads_no_torch(out):
+def test_deciding_anew_and_checking_load_no_torch(out):
     script = (
         "import sys; from s2osc.cli.main import main\n"
+        f"assert main(['decide', '--out={out}', '--false-alarm=0.1']) == 0\n"
         f"assert main(['check', '--out={out}']) == 0\n"
         "print({'torch', 'openTSNE'} & set(sys.modules))"
     )

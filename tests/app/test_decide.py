@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -204,18 +202,6 @@ def test_the_command_prints_what_classify_does(out, capsys):
     assert printed.splitlines()[:2] == [audit["sentence"], audit["test"]["verdict"]]
     assert "60 items in the pool" in printed
     assert f"In {out}:" in printed
-
-
-def test_deciding_anew_loads_no_torch(out):
-    script = (
-        "import sys; from s2osc.cli.main import main\n"
-        f"assert main(['decide', '--out={out}', '--false-alarm=0.1']) == 0\n"
-        "print({'torch', 'openTSNE'} & set(sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "set()"
 
 
 # Whole or not at all

@@ -26,7 +26,7 @@ STEPS = {
     for role in ("teacher", "student")
     for name, value in {
         "training.epochs": 1,
-        "training.min_steps": 30,
+        "training.min_steps": 20,
         "training.batch_size": 32,
         "network.hidden": (16,),
         "network.widths": (8, 8, 8),

@@ -40,11 +40,6 @@ def publish(out: Path, contents: dict[str, str], **how: bool) -> None:
         write(stage, contents)
 
 
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
-
-
 @pytest.fixture
 def out(tmp_path) -> Path:
     publish(tmp_path / "out", OLD)

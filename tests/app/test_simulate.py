@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,16 +35,23 @@ def items(tmp_path_factory) -> Path:
     return npz(folder / "all.npz", x=vectors, y=labels, classes=list("abcde"))
 
 
-def test_every_class_that_emerges_is_asked_about_and_joins(items, tmp_path):
+@pytest.fixture(scope="module")
+def simulated(items, tmp_path_factory) -> tuple[dict[str, Any], Path]:
+    """Two windows, in each of which a class emerges: the summary, and where it lies."""
+    out = tmp_path_factory.mktemp("simulated") / "out"
     course = Course(n_windows=2, known_classes=("a", "c", "b"))
-    summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
+    return simulate(items, out, RUN, course, QuerySettings(20)), out
+
+
+def test_every_class_that_emerges_is_asked_about_and_joins(simulated):
+    summary, out = simulated
     assert summary["known_classes"] == ["a", "b", "c"]
     assert [w["joined"] for w in summary["windows"]] == [w["emerging"] for w in summary["windows"]]
     assert sorted(summary["unknown_classes"]) == ["d", "e"]
     assert all(w["metrics"]["accuracy"] > 0.85 for w in summary["windows"])
     assert summary["windows"][-1]["metrics"]["held_out_accuracy"] > 0.75
     assert all(w["answered"] == w["asked"] <= 20 for w in summary["windows"])
-    with (tmp_path / "out" / "windows.csv").open(encoding="utf-8", newline="") as file:
+    with (out / "windows.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["joined"] for row in rows] == [w["joined"][0] for w in summary["windows"]]
     for row, window in zip(rows, summary["windows"], strict=True):
@@ -54,15 +62,12 @@ def test_every_class_that_emerges_is_asked_about_and_joins(items, tmp_path):
     assert summary["seconds_per_window"] == pytest.approx(
         np.mean([w["seconds"] for w in summary["windows"]]), abs=0.01
     )
-    assert (tmp_path / "out" / "windows.md").read_text().count("\n| ") == 4
-    assert (
-        json.loads((tmp_path / "out" / "summary.json").read_text())["windows"] == summary["windows"]
-    )
+    assert (out / "windows.md").read_text().count("\n| ") == 4
+    assert json.loads((out / "summary.json").read_text())["windows"] == summary["windows"]
 
 
-def test_old_and_new_classes_are_judged_apart_and_forgetting_by_chaudhry(items, tmp_path):
-    course = Course(n_windows=2, known_classes=("a", "c", "b"))
-    summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20))
+def test_old_and_new_classes_are_judged_apart_and_forgetting_by_chaudhry(simulated):
+    summary, _ = simulated
     stages = summary["stages"]
     assert [len(stage) for stage in stages] == [1, 2, 3]
     last = summary["windows"][-1]["metrics"]

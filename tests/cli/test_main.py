@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from rich.console import Console
 
 from files import (
@@ -38,6 +39,7 @@ from s2osc.bench.records import write_record
 from s2osc.cli.main import main
 from s2osc.cli.options import show_result
 from s2osc.errors import S2OSCWarning
+from s2osc.pipeline import storage
 from s2osc.progress import shown, track
 from s2osc.version import __version__
 from samples import make_images
@@ -466,6 +468,8 @@ def test_help_is_there_in_less_than_a_third_of_a_second():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         # Time on the processor: other work on the machine does not count.
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        if seconds[-1] < 0.3:
+            break
     assert printed.startswith("usage: s2osc")
     assert min(seconds) < 0.3
 
@@ -496,35 +500,32 @@ def test_a_reader_who_leaves_early_is_no_error():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-WAIT_WHILE_WRITING = """
-import signal, sys, time
-from s2osc.cli import main as cli
-from s2osc.pipeline import storage
-# A shell that runs the tests in the background leaves the signal ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-def wait(*_):
-    print("writing", flush=True)
-    time.sleep(60)
-storage.save_model = wait
-sys.exit(cli.main(sys.argv[1:]))
-"""
+def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, quick, monkeypatch):
+    begun, errors = os.pipe(), os.pipe()
+    child = os.fork()  # everything is imported already
+    if child == 0:
 
+        def wait(*_: object) -> None:
+            os.write(begun[1], b"writing")
+            time.sleep(60)
 
-def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, quick):
-    words = arguments(finished, tmp_path / "deep" / "out", *quick)
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAIT_WHILE_WRITING, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout.readline() == "writing\n"
+        # A shell that runs the tests in the background leaves the signal ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        torch.set_num_threads(1)  # threads do not survive a fork
+        monkeypatch.setattr(storage, "save_model", wait)
+        monkeypatch.setattr(sys, "stderr", os.fdopen(errors[1], "w"))
+        code = main(arguments(finished, tmp_path / "deep" / "out", *quick))
+        sys.stderr.flush()
+        os._exit(code)
+    os.close(begun[1])
+    os.close(errors[1])
+    with os.fdopen(begun[0], "rb", buffering=0) as first, os.fdopen(errors[0]) as printed:
+        assert first.read(7) == b"writing"
         assert (tmp_path / "deep").exists()
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-    assert errors == "s2osc: interrupted; no half-written results are left\n"
-    assert process.returncode == 130
+        os.kill(child, signal.SIGINT)
+        _, status = os.waitpid(child, 0)
+        assert printed.read() == "s2osc: interrupted; no half-written results are left\n"
+    assert os.waitstatus_to_exitcode(status) == 130
     assert snapshot(tmp_path) == {}
 
 

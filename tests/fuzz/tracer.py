@@ -18,7 +18,6 @@ CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "os.l
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _on_change: Callable[[], None] | None = None
-_sync = os.fsync
 
 
 def _hook(event: str, values: tuple[Any, ...]) -> None:
@@ -30,12 +29,6 @@ def _hook(event: str, values: tuple[Any, ...]) -> None:
 
 def _writes(path: Any, mode: Any, flags: int) -> bool:
     return bool(flags & WRITING) and not str(path).startswith("/dev/")
-
-
-def _fsync(number: Any) -> None:
-    if _on_change is not None:  # there is no audit event for it
-        _on_change()
-    _sync(number)
 
 
 @contextlib.contextmanager
@@ -54,11 +47,18 @@ def at_each_change(act: Callable[[], None]) -> Iterator[None]:
         finally:
             _on_change = once
 
-    os.fsync, _on_change = _fsync, once
+    former = os.fsync
+
+    def fsync(number: Any) -> None:
+        if _on_change is not None:  # there is no audit event for it
+            _on_change()
+        former(number)
+
+    os.fsync, _on_change = fsync, once
     try:
         yield
     finally:
-        os.fsync, _on_change = _sync, None
+        os.fsync, _on_change = former, None
 
 
 def images_of(run: Callable[[], None], folder: Path, images: Path) -> list[Path]:

@@ -85,8 +85,5 @@ def unsure() -> Callable[..., ReportInputs]:
 
 
 @pytest.fixture
-def pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ReportInputs]:
-    """Pools whose map is drawn roughly: few tests of the page care where its points lie."""
-    monkeypatch.setattr("s2osc.report.drawing.EARLY_ITERATIONS", 20)
-    monkeypatch.setattr("s2osc.report.drawing.ITERATIONS", 20)
+def pool() -> Callable[..., ReportInputs]:
     return make_inputs

@@ -80,6 +80,19 @@ class Evidence:
         return statistics.tails(self.score, self.seed_score, self.seed_weight)
 
 
+class Redrawn(NamedTuple):
+    """Pool and seeds drawn anew, for intervals."""
+
+    curve: Tails
+    share: float  # of unknown items, as it is likely there
+
+    def recall_at(self, threshold: float) -> float:
+        if self.share == 0:
+            return 0.0
+        found = statistics.true_unknowns(self.curve, self.share)
+        return float(found[self.curve.place(threshold)] / self.share)
+
+
 class Decision(NamedTuple):
     """A label for each item of the pool, and the audit of the labels."""
 
@@ -334,16 +347,14 @@ def _alarms(
 
 
 def _recall(
-    evidence: Evidence, threshold: float, share: Estimate, drawn: Sequence[Tails]
+    evidence: Evidence, threshold: float, share: Estimate, drawn: Sequence[Redrawn]
 ) -> Estimate | None:
     """The share of unknown items that is called so; the interval by resampling."""
     if share.estimate == 0 or not np.isfinite(threshold):
         return None
     likely = _likely_share(evidence, evidence.tails())
     value = _found(evidence, threshold, likely) / likely
-    low, high = np.quantile(
-        [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
-    )
+    low, high = np.quantile([each.recall_at(threshold) for each in drawn], [0.025, 0.975])
     # Unknown items that resemble known ones are missing in the estimated share; its upper end
     # counts them as missed. There may be fewer of them, too.
     low = min(float(low), value * likely / share.high)
@@ -351,25 +362,19 @@ def _recall(
     return Estimate(value, low, max(value, float(high), of_fewest))
 
 
-def _resampled(evidence: Evidence, seed: int) -> list[Tails]:
-    return statistics.bootstrap(
+def _resampled(evidence: Evidence, seed: int) -> list[Redrawn]:
+    curves = statistics.bootstrap(
         evidence.score,
         evidence.seed_score,
         evidence.seed_weight,
         n=N_RESAMPLED,
         random=rng(seed, "audit"),
     )
-
-
-def _recall_at(curve: Tails, threshold: float, evidence: Evidence) -> float:
-    share = _likely_share(evidence, curve)
-    if share == 0:
-        return 0.0
-    return float(statistics.true_unknowns(curve, share)[curve.place(threshold)] / share)
+    return [Redrawn(curve, _likely_share(evidence, curve)) for curve in curves]
 
 
 def _operating_curve(
-    evidence: Evidence, share: Estimate, drawn: Sequence[Tails], settings: DecisionSettings
+    evidence: Evidence, share: Estimate, drawn: Sequence[Redrawn], settings: DecisionSettings
 ) -> tuple[OperatingPoint, ...]:
     """What each false-alarm rate would find."""
     if share.estimate == 0:
@@ -384,9 +389,7 @@ def _operating_curve(
         found = _found(evidence, threshold, likely) / likely
         if points:  # a lower threshold cannot find less
             found = max(found, points[-1].recall.estimate)
-        low, high = np.quantile(
-            [_recall_at(curve, threshold, evidence) for curve in drawn], [0.025, 0.975]
-        )
+        low, high = np.quantile([each.recall_at(threshold) for each in drawn], [0.025, 0.975])
         points.append(
             OperatingPoint(
                 false_alarm=rate,
