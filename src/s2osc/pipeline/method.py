@@ -11,7 +11,7 @@ from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
-from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
@@ -569,7 +569,7 @@ def make_trust(
         audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
     if filtered.by_inputs is not None:
         n_judges = len(filtered.by_inputs.seed_score)
-        share = statistics.findable_share(len(groups), n_judges, audit.test.level)
+        share = unknown_test.findable_share(len(groups), n_judges, audit.test.level)
         audit = replace(audit, findable_share=share)
     audit = replace(
         audit,

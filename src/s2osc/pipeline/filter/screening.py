@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import softmax
 
-from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.decision import Evidence
 from s2osc.pipeline.audit.mix import Mix, compare_mix
@@ -130,7 +130,7 @@ def filter_pool(
     )
     if sources.differ:
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
-        p_value = statistics.unknown_at_far_end(
+        p_value = unknown_test.unknown_at_far_end(
             pooled.of_pool(steady), pooled.of_calibration(steady), SOURCE_TOLERANCE
         )
         return replace(filtered, score=steady, p_value=p_value)
@@ -148,7 +148,7 @@ def filter_pool(
 
 def unknown_p_value(score: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
     """The p-value of "nothing is unknown"; ``names`` are the known classes f gives the items."""
-    return statistics.anything_unknown_by_class(
+    return unknown_test.anything_unknown_by_class(
         pool=pooled.of_pool(score),
         seeds=pooled.of_calibration(score),
         pool_named=pooled.of_pool(names),
@@ -196,7 +196,7 @@ def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> 
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
         seed_weight=np.ones(int(is_judge.sum())),
-        p_value=statistics.anything_unknown_by_class(
+        p_value=unknown_test.anything_unknown_by_class(
             score[:n], score[is_judge], names[:n], names[is_judge]
         ),
     )
