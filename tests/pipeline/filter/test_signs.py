@@ -193,7 +193,7 @@ def test_every_space_has_signs_of_neighbours_and_distance(made):
     n_spaces = len(input_spaces(pooled.inputs, seed=0))
     families = measured.signs.families
     counted = {family: families.count(family) for family in families}
-    assert counted == {"f": 2, "neighbours": 3 * n_spaces, "distance": n_spaces, "embedding": 3}
+    assert counted == {"f": 2, "neighbours": 3 * n_spaces, "distance": 2 * n_spaces, "embedding": 3}
     assert measured.signs.columns.shape == (len(pooled.inputs), len(families))
     assert len(set(measured.signs.names)) == len(families)
 

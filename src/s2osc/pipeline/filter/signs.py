@@ -1,10 +1,10 @@
 """Signs that an item is of no known class, and their sum.
 
 Each sign rises with the belief that an item is unknown. Signs come in families, which see different
-things: what f answers, how far the nearest labelled items are in the inputs, how few of the
-neighbours there are labelled, and both in the embedding of f. Every family weighs the same: a sum
-needs no weights that would have to be learnt from this pool, and so cannot learn what else, apart
-from classes, differs between labelled items and pool.
+things: what f answers, how far the nearest labelled items and the centres of classes are in the
+inputs, how few of the neighbours there are labelled, and both in the embedding of f. Every family
+weighs the same: a sum needs no weights that would have to be learnt from this pool, and so cannot
+learn what else, apart from classes, differs between labelled items and pool.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from s2osc.pipeline.filter.neighbours import (
     MOST_NEIGHBOURS,
     N_COMPONENTS,
     Neighbours,
+    distance_to_centres,
     find_neighbours,
     input_spaces,
     lack_by_distance,
@@ -152,6 +153,8 @@ def signs_of_inputs(
         found.append((f"distance, inputs {number}", "distance", nearest.distance))
         ratio = lack_by_distance(points, near, nearest.distance, float(is_known.mean()))
         found.append((f"relative distance, inputs {number}", "neighbours", ratio))
+        centre = distance_to_centres(points, rows, labels[rows])
+        found.append((f"distance from centres, inputs {number}", "distance", centre))
         votes[np.arange(len(labels)), nearest.votes] += 1
     return _stack(found), votes.argmax(axis=1)
 
