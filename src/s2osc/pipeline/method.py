@@ -399,6 +399,7 @@ class S2OSCMethod:
                 filtered.by_inputs,
                 nearest=by_calibration.nearest,
                 nearest_confidence=by_calibration.nearest_confidence,
+                p_value=filtered.p_value,
             )
             by_g, by_i = (
                 estimated_f_out_at(each, self.decision) for each in (by_calibration, by_inputs)
