@@ -11,7 +11,7 @@ from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import one_vector
 from s2osc.nets.training import Outputs, outputs
-from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
@@ -422,6 +422,7 @@ class S2OSCMethod:
                 filtered.by_inputs,
                 nearest=by_calibration.nearest,
                 nearest_confidence=by_calibration.nearest_confidence,
+                p_value=filtered.p_value,
             )
             by_g, by_i = (
                 estimated_f_out_at(each, self.decision) for each in (by_calibration, by_inputs)
@@ -593,7 +594,7 @@ def make_trust(
         audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
     if filtered.by_inputs is not None:
         n_judges = len(filtered.by_inputs.seed_score)
-        share = statistics.findable_share(len(groups), n_judges, audit.test.level)
+        share = unknown_test.findable_share(len(groups), n_judges, audit.test.level)
         audit = replace(audit, findable_share=share)
     audit = replace(
         audit,

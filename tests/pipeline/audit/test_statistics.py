@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binomtest, hypergeom
+from scipy.stats import binomtest
 
-from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.audit.statistics import (
-    anything_unknown_by_class,
+    Tails,
     bootstrap,
     bound_on_known,
     conformal_threshold,
     effective_number,
     estimated_f_out,
     exact_interval,
-    findable_share,
     likely_share,
     operating_point,
     p_known,
@@ -29,7 +27,6 @@ from s2osc.pipeline.audit.statistics import (
     tails,
     threshold_for_pool,
     true_unknowns,
-    unknown_at_far_end,
     unknown_share,
     weighted_interval,
 )
@@ -273,36 +270,6 @@ def test_tails_are_the_shares_above_each_threshold(pool, seeds, seed):
         assert of_seeds == pytest.approx(weights @ (seeds > threshold) / weights.sum())
 
 
-# The test
-
-
-def anything_unknown(pool, seeds):
-    """The test where f gives all items the same name."""
-    return anything_unknown_by_class(
-        pool, seeds, np.zeros(len(pool), int), np.zeros(len(seeds), int)
-    )
-
-
-@pytest.mark.parametrize("shift", [3.0, 6.0])
-def test_a_pool_with_unknown_items_is_told_from_the_seeds(shift):
-    pool, seeds = mixture(0.1, shift, n_pool=1_000, n_seeds=300)
-    assert anything_unknown(pool, seeds) < 1e-4
-
-
-def test_a_pool_that_is_all_unknown_is_told_from_the_seeds():
-    assert anything_unknown(np.full(50, 2.0), np.full(30, 1.0)) < 1e-4
-
-
-def test_scores_that_are_all_the_same_say_nothing():
-    assert anything_unknown(np.ones(500), np.ones(200)) > 0.05
-
-
-@pytest.mark.parametrize(("n_pool", "n_seeds"), [(2, 1), (2, 2), (5, 1), (3, 40)])
-def test_a_few_items_can_be_tested(n_pool, n_seeds):
-    p = anything_unknown(np.arange(n_pool) + 100.0, np.arange(n_seeds))
-    assert 0 < p <= 1
-
-
 # The unknown share
 
 
@@ -359,7 +326,7 @@ def test_a_pool_without_unknown_items_has_a_share_of_about_nought():
 
 def test_true_unknowns_and_f_out_by_hand():
     # pi = 1/2; at the second threshold all of them and a tenth of the known lie above
-    curve = statistics.Tails(np.array([2.0, 1.0]), np.array([0.3, 0.55]), np.array([0.0, 0.1]))
+    curve = Tails(np.array([2.0, 1.0]), np.array([0.3, 0.55]), np.array([0.0, 0.1]))
     np.testing.assert_allclose(true_unknowns(curve, 0.5), [0.3, 0.5])
     # 9 seeds, and one more than lie above counts: alarms .1 and .19
     expected = [2 * 0.25 / 0.8, 2 * 0.455 / 1.05]
@@ -367,7 +334,7 @@ def test_true_unknowns_and_f_out_by_hand():
 
 
 def test_where_more_is_found_than_the_share_allows_the_share_gives_way():
-    curve = statistics.Tails(np.array([1.0]), np.array([0.4]), np.array([0.0]))
+    curve = Tails(np.array([1.0]), np.array([0.4]), np.array([0.0]))
     found = 0.4 - 0.8 / 1001
     np.testing.assert_allclose(estimated_f_out(curve, 0.2, 1000), [2 * found / (0.4 + found)])
 
@@ -476,132 +443,8 @@ def test_weights_mend_the_false_alarms_of_a_class_that_is_frequent_in_the_pool()
     assert np.mean(mended) == pytest.approx(0.1, abs=0.01)
 
 
-def test_a_shift_of_classes_is_no_unknown_class_where_each_name_is_tested_by_itself():
-    p = []
-    for seed in range(200):
-        draw = random(seed)
-        named, seed_named = (draw.random(400) < 0.9).astype(int), np.repeat([0, 1], 60)
-        pool, seeds = draw.normal(size=400) + 2 * named, draw.normal(size=120) + 2 * seed_named
-        p.append(anything_unknown_by_class(pool, seeds, named, seed_named))
-        if seed == 0:
-            assert anything_unknown(pool, seeds) < 0.01  # without names it is taken for one
-    assert np.mean(np.array(p) <= 0.05) <= 0.075
-
-
-def test_an_unknown_class_that_hides_behind_one_name_is_found_by_it():
-    pool, seeds = mixture(0.2, 4.0, n_pool=600, n_seeds=200)
-    pool_named, seed_named = np.zeros(600, int), np.arange(200) % 2
-    pool_named[300:] = 1
-    assert anything_unknown_by_class(pool, seeds, pool_named, seed_named) < 1e-4
-
-
-def test_a_few_seeds_of_a_name_that_lie_below_most_of_its_items_are_enough():
-    items, seeds = np.r_[np.arange(54.0), 100 + np.arange(98.0)], np.linspace(0.5, 53, 10)
-    rest = random(0)
-    pool, seeds = np.r_[items, rest.normal(size=91)], np.r_[seeds, rest.normal(size=57)]
-    pool_named = np.repeat([3, 0, 1, 2], [152, 31, 30, 30])
-    seed_named = np.repeat([3, 0, 1, 2], [10, 19, 19, 19])
-    assert anything_unknown_by_class(pool, seeds, pool_named, seed_named) < 0.025
-
-
-def test_an_unknown_class_that_is_spread_over_all_names_is_found_in_their_tops_together():
-    alone, together = [], []
-    for seed in range(20):
-        draw = random(seed)
-        named, seed_named = np.repeat(np.arange(5), [100, 20, 20, 20, 28]), np.arange(225) % 5
-        pool, seeds = draw.normal(size=188), draw.normal(size=225)
-        pool[draw.permutation(188)[:28]] += 3
-        together.append(anything_unknown_by_class(pool, seeds, named, seed_named))
-        by_name = [anything_unknown(pool[named == c], seeds[seed_named == c]) for c in range(5)]
-        alone.append(min(1.0, 5 * min(by_name)))
-    assert np.mean(np.array(together) < 0.01) > 0.8 > np.mean(np.array(alone) < 0.01)
-
-
-def test_names_no_seed_has_cannot_be_tested():
-    pool, seeds = mixture(0.2, 4.0, n_pool=600, n_seeds=200)
-    assert anything_unknown_by_class(pool, seeds, np.ones(600, int), np.zeros(200, int)) == 1.0
-
-
 def test_weights_mend_the_share():
     pool, seeds, weights = shifted_classes(0)
     n = effective_number(weights)
     assert unknown_share(tails(pool, seeds, np.ones(600)), 2_000, 600).estimate > 0.2
     assert unknown_share(tails(pool, seeds, weights), 2_000, n).estimate < 0.05
-
-
-@pytest.mark.parametrize("n_names", [1, 4])
-def test_the_test_by_names_keeps_its_level_whatever_the_mix(n_names, monkeypatch):
-    monkeypatch.setattr(statistics, "N_DRAWN", 400)
-    p = []
-    for seed in range(400):
-        draw = random(seed)
-        named, seed_named = draw.integers(0, n_names, 120) ** 2, draw.integers(0, n_names, 40) ** 2
-        # Whoever is called by a name has scores of its own, in the pool as among the seeds.
-        pool, seeds = draw.normal(size=120) + named, draw.normal(size=40) + seed_named
-        p.append(anything_unknown_by_class(pool, seeds, named, seed_named))
-    n_wrong = int((np.array(p) <= 0.05).sum())
-    assert binomtest(n_wrong, 400, 0.05, alternative="greater").pvalue > 0.01
-    assert n_wrong > 2  # nor is the test blind
-
-
-def test_the_test_by_names_finds_a_clear_unknown_class():
-    found = []
-    for seed in range(20):
-        draw = random(seed)
-        pool, seeds = draw.normal(size=500), draw.normal(size=225)
-        pool[:25] += 5
-        found.append(anything_unknown_by_class(pool, seeds, np.arange(500) % 5, np.arange(225) % 5))
-    assert np.mean(np.array(found) <= 0.01) > 0.8
-
-
-@pytest.mark.parametrize(
-    ("n_pool", "n_seeds"), [(2, 1), (1, 1), (2, 30), (40, 1)], ids=lambda n: f"{n}"
-)
-def test_a_few_items_can_be_tested_by_names(n_pool, n_seeds):
-    pool, seeds = mixture(0.5, 9.0, n_pool=n_pool, n_seeds=n_seeds)
-    p = anything_unknown_by_class(pool, seeds, np.arange(n_pool) % 2, np.arange(n_seeds) % 3)
-    assert 0 < p <= 1
-
-
-# Another source
-
-
-def test_at_the_far_end_so_many_known_items_may_lie_as_are_tolerated():
-    draw, p = random(0), []
-    for _ in range(50):
-        pool, seeds = draw.normal(size=400), draw.normal(size=100)
-        pool[:40] += 2.5  # known, but of another source
-        p.append(unknown_at_far_end(pool, seeds, 0.1))
-    assert np.mean(np.array(p) <= 0.01) <= 0.04
-
-
-def test_a_large_class_beyond_the_far_end_is_found_in_spite_of_the_tolerance():
-    draw = random(0)
-    pool, seeds = draw.normal(size=400), draw.normal(size=100)
-    pool[:160] += 5
-    assert unknown_at_far_end(pool, seeds, 0.1) < 1e-4
-    assert unknown_at_far_end(pool, seeds, 0.5) == 1.0
-
-
-@pytest.mark.parametrize(("n_pool", "n_seeds"), [(1, 1), (2, 1), (1, 9)])
-def test_a_few_items_have_a_far_end(n_pool, n_seeds):
-    assert 0 < unknown_at_far_end(np.arange(n_pool) + 9.0, np.arange(n_seeds) * 1.0, 0.1) <= 1
-
-
-# What would have been found
-
-
-@pytest.mark.parametrize(("n_pool", "n_judges"), [(40, 30), (100, 5), (500, 60)])
-def test_the_findable_share_is_the_smallest_that_the_test_rejects(n_pool, n_judges):
-    level = 0.01 / statistics.N_TESTS
-    n = round(findable_share(n_pool, n_judges, 0.01) * n_pool)
-    assert hypergeom.pmf(0, n_pool + n_judges, n_judges, n) <= level
-    assert hypergeom.pmf(0, n_pool + n_judges, n_judges, n - 1) > level
-
-
-def test_more_judges_find_smaller_classes_and_none_finds_any():
-    shares = [findable_share(2_000, n, 0.01) for n in (1, 10, 100, 1_000)]
-    assert shares == sorted(shares, reverse=True)
-    assert shares[0] > 0.99
-    assert findable_share(10, 0, 0.01) == 1.0
-    assert findable_share(100_000, 2_000, 0.01) < 0.004

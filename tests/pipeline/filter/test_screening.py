@@ -8,7 +8,6 @@ import pytest
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.filter import score as fusion
 from s2osc.pipeline.filter import screening
-from s2osc.pipeline.filter import signs as sign_module
 from s2osc.pipeline.filter.distinctness import FilterSettings
 from s2osc.pipeline.filter.score import learn_score
 from s2osc.pipeline.filter.screening import audit_sources, filter_pool, with_sure_items
@@ -272,10 +271,3 @@ def test_many_spies_learn_the_score_and_unequal_weights_give_numbers(monkeypatch
     filtered = screened(teacher, training, pooled)
     check_numbers(filtered, pooled)
     assert np.corrcoef(filtered.score, filtered.w)[0, 1] > 0.3
-
-
-def test_of_a_few_labelled_items_one_at_least_teaches(vectors, monkeypatch):
-    monkeypatch.setattr(sign_module, "TEACHING", 0.0)
-    filtered = screened(*vectors)
-    check_numbers(filtered, vectors[2])
-    assert len(filtered.by_inputs.seed_score) == len(SPLIT.known) - 1

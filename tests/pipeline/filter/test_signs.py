@@ -195,7 +195,7 @@ def test_every_space_has_signs_of_neighbours_and_distance(made):
     n_spaces = len(input_spaces(pooled.inputs, seed=0))
     families = measured.signs.families
     counted = {family: families.count(family) for family in families}
-    assert counted == {"f": 2, "neighbours": 3 * n_spaces, "distance": n_spaces, "embedding": 3}
+    assert counted == {"f": 2, "neighbours": 3 * n_spaces, "distance": 2 * n_spaces, "embedding": 3}
     assert measured.signs.columns.shape == (len(pooled.inputs), len(families))
     assert len(set(measured.signs.names)) == len(families)
 
@@ -211,6 +211,18 @@ def test_a_calibration_item_and_one_of_the_pool_that_change_places_keep_their_si
         )
 
 
+def test_a_spy_and_an_item_of_the_pool_that_change_places_keep_signs_without_spies(made):
+    pooled, _, measure, measured = made
+    order = np.arange(len(pooled.inputs))
+    order[[3, -1]] = len(order) - 1, 3
+    np.testing.assert_allclose(
+        measure(order).without_spies.columns,
+        measured.without_spies.columns[order],
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
 def test_of_the_inputs_every_labelled_item_teaches_or_judges(made):
     pooled, training, _, measured = made
     free, labels = measured.of_inputs, np.concatenate([pooled.held_back_labels, training.labels])
@@ -219,6 +231,8 @@ def test_of_the_inputs_every_labelled_item_teaches_or_judges(made):
     assert not (free.is_judge | free.is_spy)[: pooled.n].any()
     assert 0 < free.is_spy.sum() < free.is_judge.sum()
     np.testing.assert_array_equal(measured.labels, labels[free.is_judge[pooled.n :]])
+    times = np.sum([fold.is_spy for fold in measured.folds], axis=0)
+    np.testing.assert_array_equal(times, np.arange(len(times)) >= pooled.n)  # each one once
 
 
 def test_signs_of_the_inputs_do_not_depend_on_who_judges():

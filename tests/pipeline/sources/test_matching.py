@@ -42,7 +42,7 @@ def test_noise_on_the_images_of_the_pool_is_found_and_given_to_the_labelled_ones
 
 def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
     split = open_set(*make_blobs(300, 4, distance=4.0))
-    pool = offset_columns(split.pool, 0.15)
+    pool = offset_columns(split.pool, 0.2)
     training, pooled = hide_in_pool(split.known, pool, SeedSettings(0.15), seed=0)
     found = match_sources(training, pooled, seed=0)
     assert found.first.differ

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.record import Audit, ClassAudit, OperatingPoint, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate, Tails
 from s2osc.pipeline.filter.score import squash, unknown_probability
@@ -122,7 +122,7 @@ def _fewest_below(evidence: Evidence) -> float:
 
     Another source moves the middle of the scores, too; only the far end tells of classes.
     """
-    return 1 - max(statistics.FAR_ENDS) if evidence.sources_differ else statistics.FEWEST_BELOW
+    return 1 - max(unknown_test.FAR_ENDS) if evidence.sources_differ else statistics.FEWEST_BELOW
 
 
 def choose_threshold(evidence: Evidence, share: float, settings: DecisionSettings) -> float:
@@ -288,7 +288,9 @@ def _audit(
         false_alarm=_rate(alarms, weights, n_known),
         known_accuracy=_rate(right, weights, n_known),
         is_shifted=False,
-        findable_share=statistics.findable_share(len(evidence.score), len(weights), settings.level),
+        findable_share=unknown_test.findable_share(
+            len(evidence.score), len(weights), settings.level
+        ),
         classes=tuple(
             ClassAudit(
                 name=str(c),

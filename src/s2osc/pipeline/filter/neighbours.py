@@ -7,11 +7,15 @@ and the distance to the nearest labelled items is taken,
 - in the inputs themselves (pixels; vectors at unit length), among all labelled items;
 - for images, in histograms of gradient directions, coarse and fine, which depend on shape more than
   on brightness.
+
+A few labelled items have no neighbours to speak of, but they have a centre: the distance to that of
+the nearest class, in units of the spread within classes, is the steadiest sign then.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.covariance import ledoit_wolf
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import randomized_svd
 
@@ -195,3 +199,28 @@ def nearest_labelled(
         np.add.at(counts, (np.arange(len(here))[:, None], of_near), 1)
         votes[here] = counts.argmax(axis=1)
     return Nearest(distance, votes)
+
+
+def distance_to_centres(points: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) how far each of the ``points`` is from the centre of the nearest class.
+
+    In deviations within classes (Mahalanobis); ``rows`` are of the classes ``labels``. The
+    covariance is drawn towards a sphere by the rule of Ledoit and Wolf: few items do not tell it.
+
+    >>> points = np.array([[0.0, 0], [2, 0], [9, 0], [11, 0], [5, 0], [1, 0]])
+    >>> distance_to_centres(points, np.arange(4), np.array([0, 0, 1, 1])).round(1).tolist()
+    [1.0, 1.0, 1.0, 1.0, 4.0, 0.0]
+    """
+    drawn, points = points[rows].astype(float), points.astype(float)
+    classes, of_class = np.unique(labels, return_inverse=True)
+    centres = np.stack([drawn[of_class == i].mean(axis=0) for i in range(len(classes))])
+    within = drawn - centres[of_class]
+    covariance = np.zeros((within.shape[1],) * 2)
+    if within.any():
+        covariance, _ = ledoit_wolf(within, assume_centered=True)
+    # Items of a class that are all alike spread in no direction; then all directions count alike.
+    least = 1e-6 * np.trace(covariance) / len(covariance) + 1e-12
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance + least * np.eye(len(covariance)))).T
+    white, centres = points @ whitening, centres @ whitening
+    squares = (white**2).sum(axis=1)[:, None] - 2 * white @ centres.T + (centres**2).sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(squares.min(axis=1), 0)))

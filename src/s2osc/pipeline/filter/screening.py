@@ -11,14 +11,21 @@ from typing import Literal
 import numpy as np
 from scipy.special import softmax
 
-from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.decision import Evidence
 from s2osc.pipeline.audit.mix import Mix, compare_mix
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
 from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score
-from s2osc.pipeline.filter.signs import Measured, Signs, measure_signs, sum_of_signs
+from s2osc.pipeline.filter.signs import (
+    InputSigns,
+    Measured,
+    Signs,
+    measure_signs,
+    rankings,
+    sum_of_signs,
+)
 from s2osc.pipeline.sources.comparison import (
     CLEAR_MOVE,
     LEVEL,
@@ -119,7 +126,7 @@ def filter_pool(
         return plain
     names = teacher_outputs.logits.argmax(1)
     if settings.by == "paper":
-        return replace(plain, p_value=unknown_p_value(w, names, pooled))
+        return replace(plain, p_value=unknown_p_value(w[:, None], names, pooled))
     assert matched.inputs is not None
     assert matched.last is not None
     measured = measure_signs(
@@ -140,12 +147,13 @@ def filter_pool(
         strange = max(strange, SOURCE_TOLERANCE)
     far_end = 0.0
     if strange:
-        far_end = statistics.unknown_at_far_end(
+        far_end = unknown_test.unknown_at_far_end(
             pooled.of_pool(steady), pooled.of_calibration(steady), strange
         )
     if sources.differ:
         return replace(filtered, score=steady, p_value=far_end)
-    p_value = unknown_p_value(steady, names, pooled)
+    by_f = rankings(measured.without_spies, names, np.ones(len(names), bool))
+    p_value = unknown_p_value(by_f, names, pooled)
     by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
@@ -158,14 +166,12 @@ def filter_pool(
     return replace(filtered, score=score, by_inputs=by_inputs, p_value=p_value)
 
 
-def unknown_p_value(score: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
-    """The p-value of "nothing is unknown"; ``names`` are the known classes f gives the items."""
-    return statistics.anything_unknown_by_class(
-        pool=pooled.of_pool(score),
-        seeds=pooled.of_calibration(score),
-        pool_named=pooled.of_pool(names),
-        seed_named=pooled.of_calibration(names),
-    )
+def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
+    """The p-value of "nothing is unknown" by scores (n, m) to which all held-back items are alike.
+
+    ``names`` are the known classes f gives the items.
+    """
+    return unknown_test.anything_unknown(scores, names, pooled.is_held_back)
 
 
 def compare_pool_with_labelled(
@@ -189,7 +195,10 @@ def mix_of_pool(sources: Comparison, names: np.ndarray, pooled: Pool, n_classes:
 
 
 def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> Evidence | None:
-    """The evidence of the inputs alone, judged by most labelled items; None without any."""
+    """The evidence of the inputs alone, judged by most labelled items; None without any.
+
+    The test is repeated with each third of the labelled items as the teaching ones.
+    """
     signs, names, is_spy, is_judge = measured.of_inputs
     if not is_judge.any() or not is_spy.any():
         return None
@@ -203,9 +212,15 @@ def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> 
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
         seed_weight=np.ones(int(is_judge.sum())),
-        p_value=statistics.anything_unknown_by_class(
-            score[:n], score[is_judge], names[:n], names[is_judge]
-        ),
+        p_value=unknown_test.most_agree([p_value_of_fold(fold) for fold in measured.folds]),
+    )
+
+
+def p_value_of_fold(fold: InputSigns) -> float:
+    """The p-value of "nothing is unknown" by signs of the inputs."""
+    scores, is_tested = rankings(fold.signs, fold.names, fold.is_spy), ~fold.is_spy
+    return unknown_test.anything_unknown(
+        scores[is_tested], fold.names[is_tested], fold.is_judge[is_tested]
     )
 
 

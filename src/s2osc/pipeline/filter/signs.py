@@ -1,10 +1,10 @@
 """Signs that an item is of no known class, and their sum.
 
 Each sign rises with the belief that an item is unknown. Signs come in families, which see different
-things: what f answers, how far the nearest labelled items are in the inputs, how few of the
-neighbours there are labelled, and both in the embedding of f. Every family weighs the same: a sum
-needs no weights that would have to be learnt from this pool, and so cannot learn what else, apart
-from classes, differs between labelled items and pool.
+things: what f answers, how far the nearest labelled items and the centres of classes are in the
+inputs, how few of the neighbours there are labelled, and both in the embedding of f. Every family
+weighs the same: a sum needs no weights that would have to be learnt from this pool, and so cannot
+learn what else, apart from classes, differs between labelled items and pool.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from s2osc.pipeline.filter.neighbours import (
     MOST_NEIGHBOURS,
     N_COMPONENTS,
     Neighbours,
+    distance_to_centres,
     find_neighbours,
     input_spaces,
     lack_by_distance,
@@ -33,8 +34,9 @@ from s2osc.types import Labelled
 
 FEWEST_OF_CLASS = 20
 """A class with fewer reference items is standardised together with the others."""
-TEACHING = 1 / 3
-"""Of the labelled items, where the inputs alone are judged: enough to know what is usual."""
+N_TEACHING_FOLDS = 3
+"""Where the inputs alone are judged, each third of the labelled items teaches once: enough to know
+what is usual, and the others, more than half, judge."""
 LEAST_SPREAD = 0.25
 """Of the common spread: what a class that hardly varies counts with at least."""
 
@@ -61,9 +63,17 @@ class Signs:
 
     def by_family(self, values: np.ndarray) -> np.ndarray:
         """(n, families): the mean of ``values`` (n, m) over the signs of each family."""
-        kinds = list(dict.fromkeys(self.families))
-        of_sign = np.array([kinds.index(family) for family in self.families])
-        return np.stack([values[:, of_sign == i].mean(axis=1) for i in range(len(kinds))], axis=1)
+        return _mean_of_groups(values, self.families)
+
+    def by_kind(self, values: np.ndarray) -> np.ndarray:
+        """(n, kinds): the mean over the signs that measure the same in several spaces."""
+        return _mean_of_groups(values, [name.partition(",")[0] for name in self.names])
+
+
+def _mean_of_groups(values: np.ndarray, groups: Sequence[str]) -> np.ndarray:
+    kinds = list(dict.fromkeys(groups))
+    of_sign = np.array([kinds.index(group) for group in groups])
+    return np.stack([values[:, of_sign == i].mean(axis=1) for i in range(len(kinds))], axis=1)
 
 
 class InputSigns(NamedTuple):
@@ -82,35 +92,42 @@ class InputSigns(NamedTuple):
 
 
 class MeasuredInputs(NamedTuple):
-    """The signs of the inputs, which f has no part in."""
+    """The inputs of pool, held-back and training items as points, and the signs of one fold."""
 
-    signs: Signs  # of pool, calibration items and spies; spies and training items are known
-    free: InputSigns
-    free_labels: np.ndarray  # of the judges of the inputs
+    spaces: list["Space"]
+    labels: np.ndarray  # (n,) -1 for the pool
+    folds: list[np.ndarray]  # (n,) who teaches in each fold
+    free: InputSigns  # of the first fold
 
 
 class Measured(NamedTuple):
     """All signs of the items, and those of the inputs alone."""
 
     signs: Signs  # of pool, calibration items and spies
-    of_inputs: InputSigns
-    labels: np.ndarray  # of the judges of the inputs
+    without_spies: Signs  # of the same, where training items alone are known: all others may judge
+    folds: tuple[InputSigns, ...]  # of the inputs: each labelled item teaches in one of them
+    labels: np.ndarray  # of the judges of the first fold
+
+    @property
+    def of_inputs(self) -> InputSigns:
+        """The first fold."""
+        return self.folds[0]
 
 
 def measure_inputs(pooled: Pool, training: Labelled, *, seed: int) -> MeasuredInputs:
-    """The signs of the inputs of all items. Calibration items count as unlabelled."""
+    """What the inputs alone say, as far as it takes to compare the sources."""
     labels = np.concatenate([np.full(pooled.n, -1), pooled.held_back_labels, training.labels])
-    is_open = np.arange(len(labels)) >= pooled.n_unlabelled  # spies and training items
+    is_training = np.arange(len(labels)) >= len(pooled.inputs)
     spaces = find_spaces(np.concatenate([pooled.inputs, training.inputs]), seed=seed)
-    of_inputs, _ = signs_of_inputs(spaces, is_open, labels, seed=seed)
-    if pooled.training_is_random:
-        drawn = rng(seed, "teaching").random(len(labels))
-        teaches = drawn <= max(TEACHING, drawn[labels >= 0].min())  # one at least
-    else:
-        teaches = np.arange(len(labels)) >= len(pooled.inputs)
-    is_spy, is_judge = (labels >= 0) & teaches, (labels >= 0) & ~teaches
-    free = InputSigns(*signs_of_inputs(spaces, is_spy, labels, seed=seed), is_spy, is_judge)
-    return MeasuredInputs(of_inputs.of_rows(slice(len(pooled.inputs))), free, labels[is_judge])
+    folds = _teaching_folds(labels, is_training, pooled.training_is_random, seed=seed)
+    return MeasuredInputs(spaces, labels, folds, _signs_of_fold(spaces, labels, folds[0], seed))
+
+
+def _signs_of_fold(
+    spaces: Sequence["Space"], labels: np.ndarray, teaches: np.ndarray, seed: int
+) -> InputSigns:
+    found = signs_of_inputs(spaces, teaches, labels, seed=seed)
+    return InputSigns(*found, teaches, (labels >= 0) & ~teaches)
 
 
 def measure_signs(
@@ -124,9 +141,33 @@ def measure_signs(
     seed: int,
 ) -> Measured:
     """The signs of all items; ``w`` is Eq. 2. Calibration items count as unlabelled in all."""
+    spaces, labels, (_, *others), free = inputs
+    n, rows = len(pooled.inputs), np.arange(len(labels))
+    # Known are spies and training items, or training items alone.
+    of_inputs, by_training = (
+        signs_of_inputs(spaces, is_known, labels, seed=seed)[0].of_rows(slice(n))
+        for is_known in (rows >= pooled.n_unlabelled, rows >= n)
+    )
     in_embedding = _signs_of_embedding(pooled, teacher, teacher_outputs, training, seed=seed)
     of_f = Signs(np.stack([w, teacher_outputs.entropy], axis=1), ("w", "entropy of f"), ("f", "f"))
-    return Measured(joined_signs(of_f, inputs.signs, in_embedding), inputs.free, inputs.free_labels)
+    is_distance = np.array([name.startswith("distance") for name in in_embedding.names])
+    return Measured(
+        signs=joined_signs(of_f, of_inputs, in_embedding),
+        without_spies=joined_signs(of_f, by_training, in_embedding.take(is_distance)),
+        folds=(free, *(_signs_of_fold(spaces, labels, teaches, seed) for teaches in others)),
+        labels=labels[free.is_judge],
+    )
+
+
+def _teaching_folds(
+    labels: np.ndarray, is_training: np.ndarray, training_is_random: bool, *, seed: int
+) -> list[np.ndarray]:
+    """Who teaches in each fold: every labelled item in one of them, if all are random items."""
+    if not training_is_random:
+        return [is_training]
+    rows = rng(seed, "teaching").permutation(np.flatnonzero(labels >= 0))
+    parts = np.array_split(rows, min(N_TEACHING_FOLDS, len(rows)))
+    return [np.isin(np.arange(len(labels)), part) for part in parts]
 
 
 class Space(NamedTuple):
@@ -164,6 +205,8 @@ def signs_of_inputs(
         found.append((f"distance, inputs {number}", "distance", nearest.distance))
         ratio = lack_by_distance(points, near, nearest.distance, float(is_known.mean()))
         found.append((f"relative distance, inputs {number}", "neighbours", ratio))
+        centre = distance_to_centres(points, rows, labels[rows])
+        found.append((f"distance from centres, inputs {number}", "distance", centre))
         votes[np.arange(len(labels)), nearest.votes] += 1
     return _stack(found), votes.argmax(axis=1)
 
@@ -217,6 +260,14 @@ def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> n
         [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
     )
     return signs.by_family(values).mean(axis=1)
+
+
+def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
+    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all."""
+    values = np.stack(
+        [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
+    )
+    return np.column_stack([signs.by_kind(values), signs.by_family(values).mean(axis=1)])
 
 
 def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:

@@ -1,0 +1,221 @@
+"""Is anything in the pool unknown? Tests of "nothing is", and what they would have found.
+
+Judges, labelled items that are items of the pool to every score, are missing where unknown items
+are: at the top of a ranking by unknown scores.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import hypergeom
+
+FIRST_TOP, STEP, LAST_TOP = 5, 1.4, 0.8
+"""Tops of a ranking that are tested: of five items, each larger by this factor, up to this share. A
+rare class is at the very top; few judges are evidence only by how low they all rank."""
+N_DRAWN = 1_000
+"""Random draws of the judges that the smallest p-value over all tops is compared with."""
+AT_ONCE = 100
+ENOUGH_AS_SMALL = 20
+"""No more is drawn once so many draws are as extreme (Besag and Clifford): nothing is unknown."""
+FAR_ENDS = (0.02, 0.05, 0.1)
+"""Shares of the seeds above the thresholds that count where the sources differ."""
+N_TESTS = 150
+"""What the smallest p-value is multiplied with, about: two kinds of judges, most of three folds
+(1.5), and the tops of all scores, which amount to 20 independent ones with 70 judges and to 60 with
+1,000, as measured on random scores."""
+
+
+class Tops(NamedTuple):
+    """Nested tops of one ranking of some of the items, and how likely few judges are in each."""
+
+    judges: slice  # of all judges, in the order of names, those that are ranked here
+    segment: np.ndarray  # (n,) the first top each item is in; their number: none
+    log_chances: list[np.ndarray]  # of at most 0, 1, ... judges in each top, made comparable
+
+    def smallest(self, drawn: np.ndarray) -> np.ndarray:
+        """(draws,) the smallest chance over the tops; ``drawn`` (draws, judges) are their rows."""
+        n_tops, n_draws = len(self.log_chances), len(drawn)
+        of_draw = (n_tops + 1) * np.arange(n_draws)[:, None]
+        cells = (of_draw + self.segment[drawn[:, self.judges]]).ravel()
+        counts = np.bincount(cells, minlength=n_draws * (n_tops + 1))
+        found = counts.reshape(n_draws, n_tops + 1).cumsum(axis=1)
+        chances = [c[found[:, i]] for i, c in enumerate(self.log_chances)]
+        return np.asarray(np.min(chances, axis=0))
+
+
+def anything_unknown(scores: np.ndarray, names: np.ndarray, is_judge: np.ndarray) -> float:
+    """The p-value of "nothing in the pool is unknown", from judges missing at the top of rankings.
+
+    ``scores`` (n, m) of pool and judges rank them in m ways; ``names`` are predicted classes. Who
+    is of the pool and who judges may not matter to either. The test holds whatever the shares of
+    the known classes in the pool: among the items with one name they do not matter, and if all
+    items were known, the judges would be a random part. The number of judges in a top is then a sum
+    of hypergeometric numbers, one for each name. Tops are those of all items and those of each
+    name, where an unknown class may hide that looks like one known class. How small the smallest
+    p-value over all tops is by chance comes from random draws of the judges within names, the same
+    for all scores, so that scores that say the same cost nothing.
+
+    >>> scores = np.r_[np.arange(100.0), np.arange(50) + 200.0, np.arange(0, 100, 2) + 0.5]
+    >>> is_judge = np.arange(200) >= 150
+    >>> anything_unknown(scores[:, None], np.zeros(200, int), is_judge) < 1e-3
+    True
+    """
+    testable = np.isin(names, names[is_judge]) & np.isin(names, names[~is_judge])
+    if not testable.any():
+        return 1.0
+    order = np.argsort(names[testable], kind="stable")  # items of one name stand together
+    scores, is_judge = scores[testable][order], is_judge[testable][order]
+    _, sizes = np.unique(names[testable], return_counts=True)
+    names = np.repeat(np.arange(len(sizes)), sizes)
+    n_judges = np.bincount(names[is_judge])
+    rankings = _all_tops(scores, sizes, n_judges)
+    smallest = _smallest(rankings, np.flatnonzero(is_judge)[None])[0]
+    n_tops = sum(len(tops.log_chances) for tops in rankings)
+    # What is too rare for the draws is bounded by the sum over all tops.
+    bound = float(np.exp(smallest + np.log(n_tops)))
+    if bound <= 1 / (N_DRAWN + 1):
+        return bound
+    random, n_as_small, n_drawn = np.random.default_rng(0), 0, 0
+    while n_drawn < N_DRAWN:
+        drawn = _draw_judges(sizes, n_judges, AT_ONCE, random)
+        n_as_small += int((_smallest(rankings, drawn) <= smallest + 1e-9).sum())
+        n_drawn += AT_ONCE
+        if n_as_small >= ENOUGH_AS_SMALL:
+            break
+    return (1 + n_as_small) / (1 + n_drawn)
+
+
+def _all_tops(scores: np.ndarray, sizes: np.ndarray, n_judges: np.ndarray) -> list[Tops]:
+    """The tops of each score, of all names together and of each, items being sorted by name."""
+    ends, judge_ends = np.cumsum(sizes), np.cumsum(n_judges)
+    random, n, found = np.random.default_rng(0), len(scores), []
+    for score in scores.T:
+        # Equal scores are in random order, so that neither pool nor judges come first.
+        order = np.lexsort((random.random(n), -score))
+        found.append(_nested_tops(order, slice(None), sizes, n_judges, n, weight=1))
+        if len(sizes) == 1:
+            continue
+        for i, (end, judge_end) in enumerate(zip(ends, judge_ends, strict=True)):
+            own = order[(order >= end - sizes[i]) & (order < end)]
+            judges = slice(judge_end - n_judges[i], judge_end)
+            # As many tests as there are names count as one.
+            found.append(_nested_tops(own, judges, sizes[[i]], n_judges[[i]], n, weight=len(sizes)))
+    return found
+
+
+def _nested_tops(
+    order: np.ndarray,
+    judges: slice,
+    sizes: np.ndarray,
+    n_judges: np.ndarray,
+    n: int,
+    *,
+    weight: int,
+) -> Tops:
+    """The tops of the items ``order``, highest first, of names of these sizes; ``n`` items in all.
+
+    ``weight`` multiplies the chances, to compare them with those of other rankings.
+    """
+    ends = top_sizes(len(order))
+    segment = np.full(n, len(ends))
+    segment[order] = np.searchsorted(ends, np.arange(len(order)), side="right")
+    starts = np.cumsum(sizes) - sizes
+    if len(sizes) == 1:
+        counts = ends[:, None]
+    else:
+        name = np.searchsorted(starts, order, side="right") - 1
+        counts = np.stack([np.bincount(name[:end], minlength=len(sizes)) for end in ends])
+    sums = [np.ones(1)] * len(ends)
+    for size, n_own, in_top in zip(sizes, n_judges, counts.T, strict=True):
+        numbers = np.arange(min(in_top.max(), n_own) + 1)
+        masses = hypergeom.pmf(numbers, size, n_own, in_top[:, None])
+        sums = [np.convolve(s, mass) for s, mass in zip(sums, masses, strict=True)]
+    logs = [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
+    return Tops(judges, segment, logs)
+
+
+def top_sizes(n: int) -> np.ndarray:
+    """The numbers of items in the tops of a ranking of n.
+
+    >>> top_sizes(40).tolist(), top_sizes(3).tolist()
+    ([5, 7, 10, 14, 19, 27, 32], [2])
+    """
+    last = max(1, round(LAST_TOP * n))
+    if last <= FIRST_TOP:
+        return np.array([last])
+    n_steps = int(np.log(last / FIRST_TOP) / np.log(STEP))
+    sizes = np.round(FIRST_TOP * STEP ** np.arange(n_steps + 1)).astype(int)
+    return np.unique(np.append(sizes, last))
+
+
+def _smallest(rankings: list[Tops], drawn: np.ndarray) -> np.ndarray:
+    return np.asarray(np.min([tops.smallest(drawn) for tops in rankings], axis=0))
+
+
+def _draw_judges(
+    sizes: np.ndarray, n_judges: np.ndarray, n: int, random: np.random.Generator
+) -> np.ndarray:
+    """(n, judges): rows of so many items of each name, drawn at random n times."""
+    starts = np.cumsum(sizes) - sizes
+    drawn = [
+        np.stack([random.choice(size, m, replace=False, shuffle=False) for _ in range(n)]) + start
+        for size, m, start in zip(sizes, n_judges, starts, strict=True)
+    ]
+    return np.concatenate(drawn, axis=1)
+
+
+def most_agree(p_values: Sequence[float]) -> float:
+    """One p-value of several that depend on each other in any way: most of them must be small.
+
+    K / k times the k-th smallest of K, k being the least majority (Rueger): at least k of K
+    p-values are at most a with a probability of at most K a / k, by the inequality of Markov.
+
+    >>> most_agree([0.001, 0.004, 0.9])
+    0.006
+    """
+    k = len(p_values) // 2 + 1
+    return min(1.0, len(p_values) / k * sorted(p_values)[k - 1])
+
+
+def unknown_at_far_end(pool: np.ndarray, seeds: np.ndarray, tolerance: float) -> float:
+    """The same where the seeds come from another source and were moved to that of the pool.
+
+    They were moved by their middle, so up to a share ``tolerance`` of the pool may be known and lie
+    above the seeds nevertheless: so many items do not count. Only far ends are tested, since the
+    middle of the scores differs, too.
+
+    >>> known, seeds = np.arange(100.0), np.arange(0.5, 100, 2)
+    >>> unknown_at_far_end(np.append(known, np.full(60, 200.0)), seeds, 0.1) < 0.01
+    True
+    >>> unknown_at_far_end(np.append(known, np.full(10, 200.0)), seeds, 0.1) > 0.5
+    True
+    """
+    p = [1.0]
+    for share in FAR_ENDS:
+        threshold = np.quantile(seeds, 1 - share)
+        n_seeds = int((seeds > threshold).sum())
+        n_pool = int((pool > threshold).sum()) - ceil(tolerance * len(pool))
+        if n_pool > 0:
+            whole = len(pool) + len(seeds)
+            p.append(float(hypergeom.cdf(n_seeds, whole, len(seeds), n_seeds + n_pool)))
+    return min(1.0, len(FAR_ENDS) * min(p))
+
+
+def findable_share(n_pool: int, n_judges: int, level: float) -> float:
+    """The share of the pool from which on a class apart from all known ones would be found.
+
+    The smallest top of the ranking that the test rejects where no judge is in it.
+
+    >>> round(findable_share(5_000, 2_000, 0.01), 4), findable_share(100, 5, 0.01)
+    (0.0076, 1.0)
+    """
+    sizes = top_sizes(n_pool + n_judges)
+    sizes = sizes[sizes <= n_pool]
+    logs = gammaln(np.arange(n_pool + n_judges + 1) + 1.0)  # log n!
+    # log C(N, k) over the pool alone, minus that over pool and judges
+    judged = logs[n_pool] - logs[n_pool - sizes] - (logs[-1] - logs[n_pool + n_judges - sizes])
+    enough = sizes[judged <= np.log(level / N_TESTS)]
+    return float(enough[0] / n_pool) if len(enough) else 1.0
