@@ -601,7 +601,7 @@ def make_trust(
         sources=audit_sources(filtered, matched),
         purity=selection.purity,
         groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
-    )
+    ).with_missed()
     return Trust(evidence=verdict.evidence, audit=audit, groups=groups, odds=verdict.odds)
 
 

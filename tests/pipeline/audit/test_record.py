@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from s2osc.pipeline.audit.record import SCHEMA, Audit, SourcesAudit
+from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import tell
 from samples import make_audit
 
@@ -135,3 +136,13 @@ def test_a_record_that_lacks_a_key_is_refused(key):
 def test_what_is_no_audit_is_refused_in_one_line(record, words):
     with pytest.raises(ValueError, match=words):
         Audit.from_json(record)
+
+
+def test_what_could_be_there_unseen_is_part_of_the_unknown_share():
+    nothing = make_audit(
+        nothing_unknown=True, unknown_share=Estimate(0.0, 0.0, 0.01), findable_share=0.04
+    )
+    assert nothing.with_missed().unknown_share == Estimate(0.0, 0.0, 0.04)
+    apart = SourcesAudit(0.002, 0.01, n_pool=80, n_labelled=31, differ=True, signs=())
+    assert replace(nothing, sources=apart).with_missed().unknown_share.high == 1
+    assert make_audit(findable_share=0.9).with_missed() == make_audit(findable_share=0.9)

@@ -174,7 +174,15 @@ class Audit:
             sources=other.sources,
             purity=other.purity,
             groups=other.groups,
-        )
+        ).with_missed()
+
+    def with_missed(self) -> Self:
+        """Where nothing was found: what could be there unseen is part of the unknown share."""
+        if not self.nothing_unknown:
+            return self
+        missed = 1.0 if self.sources_remain_apart else self.findable_share or 0.0
+        share = self.unknown_share
+        return replace(self, unknown_share=share._replace(high=max(share.high, missed)))
 
     def named(self, names: Sequence[str]) -> Self:
         """The same with the names of the classes, which until then are called by their numbers."""
