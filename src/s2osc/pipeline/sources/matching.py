@@ -163,12 +163,12 @@ def with_change(found: Matched, *, seed: int) -> Matched | None:
     """
     assert found.inputs is not None
     assert found.last is not None
-    suggested = [find_change(found, found.last.is_sure, seed=seed)]
+    suggesting = [found.last.is_sure] if found.last.is_possible else []
     if found.sure_share < FEWEST_THERE:
         signs, names, is_spy, is_judge = found.inputs.free
-        is_surest = surest_items(signs, names, is_spy, is_judge)
-        suggested.append(find_change(found, is_surest, seed=seed))
-    for change, misfit in suggested:
+        suggesting.append(surest_items(signs, names, is_spy, is_judge))
+    for is_sure in suggesting:
+        change, misfit = find_change(found, is_sure, seed=seed)
         items = changed(found.training, found.pooled, change, seed=seed)
         again = compare_inputs(*items, seed=seed)
         if misfit <= BETTER or again.sure_share >= found.sure_share + CLEARLY_MORE:
