@@ -127,27 +127,32 @@ def measure_signs(
     in_embedding = _signs_of_embedding(pooled, teacher, teacher_outputs, training, seed=seed)
     of_f = Signs(np.stack([w, teacher_outputs.entropy], axis=1), ("w", "entropy of f"), ("f", "f"))
     is_distance = np.array([name.startswith("distance") for name in in_embedding.names])
-    folds = []
-    for teaches in _teaching_folds(labels, is_training, pooled.training_is_random, seed=seed):
-        found = signs_of_inputs(spaces, teaches, labels, seed=seed)
-        folds.append(InputSigns(*found, teaches, (labels >= 0) & ~teaches))
+    teaching = None if pooled.training_is_random else is_training
+    folds = input_folds(spaces, labels, teaching, seed=seed)
     return Measured(
         signs=joined_signs(of_f, of_inputs, in_embedding),
         without_spies=joined_signs(of_f, by_training, in_embedding.take(is_distance)),
-        folds=tuple(folds),
+        folds=folds,
         labels=labels[folds[0].is_judge],
     )
 
 
-def _teaching_folds(
-    labels: np.ndarray, is_training: np.ndarray, training_is_random: bool, *, seed: int
-) -> list[np.ndarray]:
-    """Who teaches in each fold: every labelled item in one of them, if all are random items."""
-    if not training_is_random:
-        return [is_training]
-    rows = rng(seed, "teaching").permutation(np.flatnonzero(labels >= 0))
-    parts = np.array_split(rows, min(N_TEACHING_FOLDS, len(rows)))
-    return [np.isin(np.arange(len(labels)), part) for part in parts]
+def input_folds(
+    spaces: Sequence["Space"], labels: np.ndarray, teaching: np.ndarray | None, *, seed: int
+) -> tuple[InputSigns, ...]:
+    """The signs of the inputs by those ``teaching``; None: each labelled item teaches once."""
+    if teaching is not None:
+        folds = [teaching]
+    else:
+        rows = rng(seed, "teaching").permutation(np.flatnonzero(labels >= 0))
+        parts = np.array_split(rows, min(N_TEACHING_FOLDS, len(rows)))
+        folds = [np.isin(np.arange(len(labels)), part) for part in parts]
+    return tuple(
+        InputSigns(
+            *signs_of_inputs(spaces, teaches, labels, seed=seed), teaches, (labels >= 0) & ~teaches
+        )
+        for teaches in folds
+    )
 
 
 class Space(NamedTuple):
@@ -243,11 +248,15 @@ def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> n
 
 
 def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
-    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all."""
-    values = np.stack(
-        [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
-    )
-    return np.column_stack([signs.by_kind(values), signs.by_family(values).mean(axis=1)])
+    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all.
+
+    A sign by itself is standardised over all classes: the spread of each is known too roughly for
+    the very top of a ranking, and the test looks at each predicted class by itself, too.
+    """
+    nameless = np.zeros(len(names), int)
+    values = [standardise(column, nameless, is_reference) for column in signs.columns.T]
+    of_kinds = signs.by_kind(np.stack(values, axis=1))
+    return np.column_stack([of_kinds, sum_of_signs(signs, names, is_reference)])
 
 
 def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
