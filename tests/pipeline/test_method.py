@@ -9,12 +9,12 @@ import pytest
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.pipeline import method as method_module
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
-from s2osc.pipeline.audit.decision import DecisionSettings, decide
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
 from s2osc.pipeline.filter import score as fusion
 from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, partition_pool, units
 from s2osc.pipeline.filter.score import FEWEST_SPIES
 from s2osc.pipeline.grouping.clusters import ClusterSettings
-from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.method import S2OSCMethod, is_too_rare
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.types import UNKNOWN, UNSURE, Labelled
@@ -465,3 +465,21 @@ def test_f_alone_is_the_same_f_as_with_a_pool_that_does_not_change_the_scale():
     np.testing.assert_array_equal(
         alone.outputs(BLOBS.pool).logits, beside.outputs(BLOBS.pool).logits
     )
+
+
+@pytest.mark.parametrize(("n_unknown", "n_calibration", "rare"), [(30, 40, True), (30, 400, False)])
+def test_a_class_is_too_rare_for_a_few_calibration_items(n_unknown, n_calibration, rare):
+    draw = np.random.default_rng(0)
+    pool, seeds = draw.normal(size=2_000), draw.normal(size=1_000)
+    pool[:n_unknown] += 20
+    evidence = Evidence(
+        score=pool,
+        nearest=np.zeros(2_000, int),
+        nearest_confidence=np.ones(2_000),
+        seed_score=seeds,
+        seed_label=np.zeros(1_000, int),
+        seed_nearest=np.zeros(1_000, int),
+        seed_weight=np.ones(1_000),
+        p_value=1e-6,
+    )
+    assert is_too_rare(evidence, n_calibration, DecisionSettings(rule="seeds")) == rare

@@ -16,6 +16,7 @@ from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
+    choose_threshold,
     decide,
     estimated_f_out_at,
     share_of_unknown,
@@ -65,6 +66,8 @@ PURITY_POINTS = 40
 """Points of the curve of purity against K that is shown."""
 CLEARLY_MORE = 0.1
 """Of the estimated F_out: what most labelled items, judging the inputs, must find beyond g."""
+TOO_COARSE = 1 / 3
+"""Of the items that the inputs find: for so many of the pool one calibration item may stand."""
 N_COMPARED = 2_000
 """Known items that calibrate the grouping, where none were held back."""
 
@@ -428,7 +431,10 @@ class S2OSCMethod:
                 estimated_f_out_at(each, self.decision) for each in (by_calibration, by_inputs)
             )
             # New items have g alone, so the inputs decide only where they find clearly more.
-            if by_i > by_g + CLEARLY_MORE:
+            is_rare = filtered.by_inputs.p_value <= self.decision.level and is_too_rare(
+                by_inputs, len(by_calibration.seed_score), self.decision
+            )
+            if by_i > by_g + CLEARLY_MORE or is_rare:
                 evidence = by_inputs
         verdict = verdict_by_seeds(
             evidence,
@@ -532,6 +538,16 @@ class S2OSCMethod:
             pictures=pictures,
         )
         return space, grouping
+
+
+def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:
+    """Whether the inputs find so few items that calibration items cannot set a threshold for them.
+
+    One calibration item more or less above it would be as many false alarms as a good part of them.
+    """
+    share = share_of_unknown(by_inputs).estimate
+    n_found = int((by_inputs.score > choose_threshold(by_inputs, share, settings)).sum())
+    return 0 < n_found < len(by_inputs.score) / n_calibration / TOO_COARSE
 
 
 def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:

@@ -7,6 +7,7 @@ from scipy.stats import binomtest, hypergeom
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.unknown_test import (
     anything_unknown,
+    few_judges,
     findable_share,
     most_agree,
     top_sizes,
@@ -243,3 +244,10 @@ def test_more_judges_find_smaller_classes_and_none_finds_any():
     assert shares[0] > 0.99
     assert findable_share(10, 0, 0.01) == 1.0
     assert findable_share(100_000, 2_000, 0.01) < 0.008
+
+
+@pytest.mark.parametrize(("size", "n_judges"), [(30, 8), (30, 29), (5, 1)])
+def test_the_chance_of_few_judges_is_that_of_scipy(size, n_judges):
+    found, in_top = np.arange(n_judges + 1), np.arange(size + 1)[:, None]
+    expected = hypergeom.pmf(found, size, n_judges, in_top)
+    np.testing.assert_allclose(few_judges(found, size, n_judges, in_top), expected, atol=1e-12)

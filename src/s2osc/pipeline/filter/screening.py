@@ -13,7 +13,7 @@ from scipy.special import softmax
 
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
-from s2osc.pipeline.audit.decision import Evidence
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.audit.mix import Mix, compare_mix
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
@@ -199,21 +199,47 @@ def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> 
 
     The test is repeated with each third of the labelled items as the teaching ones.
     """
-    signs, names, is_spy, is_judge = measured.of_inputs
+    _, names, is_spy, is_judge = first = measured.of_inputs
     if not is_judge.any() or not is_spy.any():
         return None
-    score, n = sum_of_signs(signs, names, is_spy), pooled.n
     known = softmax(pooled.of_pool(logits), axis=1)
-    return Evidence(
-        score=score[:n],
+    answer = Evidence(
+        score=np.zeros(pooled.n),
         nearest=known.argmax(1),
         nearest_confidence=known.max(1),
-        seed_score=score[is_judge],
+        seed_score=np.zeros(int(is_judge.sum())),
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
         seed_weight=np.ones(int(is_judge.sum())),
         p_value=unknown_test.most_agree([p_value_of_fold(fold) for fold in measured.folds]),
     )
+    scores = rankings(first.signs, names, is_spy)
+    chosen = scores.shape[1] - 1  # the sum
+    if len(measured.folds) > 1:
+        chosen = _best_ranking(measured.folds[1], is_spy, answer)
+    score = scores[:, chosen]
+    return replace(answer, score=score[: pooled.n], seed_score=score[is_judge])
+
+
+def _best_ranking(fold: InputSigns, is_chooser: np.ndarray, answer: Evidence) -> int:
+    """Which of the rankings finds most, as the items that taught in the first fold say.
+
+    They judge in this one, and the judges of the first fold have no part in the choice but that
+    some teach here.
+    """
+    rated, n, m = [], len(answer.score), int(is_chooser.sum())
+    for score in rankings(fold.signs, fold.names, fold.is_spy).T:
+        evidence = replace(
+            answer,
+            score=score[:n],
+            seed_score=score[is_chooser],
+            seed_label=np.zeros(m, int),
+            seed_nearest=fold.names[is_chooser],
+            seed_weight=np.ones(m),
+        )
+        rated.append(estimated_f_out_at(evidence, DecisionSettings(rule="seeds")))
+    # The sum, which is last, unless another one finds more.
+    return len(rated) - 1 - int(np.argmax(rated[::-1]))
 
 
 def p_value_of_fold(fold: InputSigns) -> float:

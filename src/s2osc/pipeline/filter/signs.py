@@ -119,15 +119,9 @@ def measure_inputs(pooled: Pool, training: Labelled, *, seed: int) -> MeasuredIn
     labels = np.concatenate([np.full(pooled.n, -1), pooled.held_back_labels, training.labels])
     is_training = np.arange(len(labels)) >= len(pooled.inputs)
     spaces = find_spaces(np.concatenate([pooled.inputs, training.inputs]), seed=seed)
-    folds = _teaching_folds(labels, is_training, pooled.training_is_random, seed=seed)
-    return MeasuredInputs(spaces, labels, folds, _signs_of_fold(spaces, labels, folds[0], seed))
-
-
-def _signs_of_fold(
-    spaces: Sequence["Space"], labels: np.ndarray, teaches: np.ndarray, seed: int
-) -> InputSigns:
-    found = signs_of_inputs(spaces, teaches, labels, seed=seed)
-    return InputSigns(*found, teaches, (labels >= 0) & ~teaches)
+    folds = teaching_folds(labels, None if pooled.training_is_random else is_training, seed=seed)
+    free = signs_of_fold(spaces, labels, folds[0], seed=seed)
+    return MeasuredInputs(spaces, labels, folds, free)
 
 
 def measure_signs(
@@ -154,20 +148,28 @@ def measure_signs(
     return Measured(
         signs=joined_signs(of_f, of_inputs, in_embedding),
         without_spies=joined_signs(of_f, by_training, in_embedding.take(is_distance)),
-        folds=(free, *(_signs_of_fold(spaces, labels, teaches, seed) for teaches in others)),
+        folds=(free, *(signs_of_fold(spaces, labels, each, seed=seed) for each in others)),
         labels=labels[free.is_judge],
     )
 
 
-def _teaching_folds(
-    labels: np.ndarray, is_training: np.ndarray, training_is_random: bool, *, seed: int
+def teaching_folds(
+    labels: np.ndarray, teaching: np.ndarray | None, *, seed: int
 ) -> list[np.ndarray]:
-    """Who teaches in each fold: every labelled item in one of them, if all are random items."""
-    if not training_is_random:
-        return [is_training]
+    """Who teaches in each fold: ``teaching`` in a single one; None: each labelled item once."""
+    if teaching is not None:
+        return [teaching]
     rows = rng(seed, "teaching").permutation(np.flatnonzero(labels >= 0))
     parts = np.array_split(rows, min(N_TEACHING_FOLDS, len(rows)))
     return [np.isin(np.arange(len(labels)), part) for part in parts]
+
+
+def signs_of_fold(
+    spaces: Sequence["Space"], labels: np.ndarray, teaches: np.ndarray, *, seed: int
+) -> InputSigns:
+    """The signs of the inputs where some labelled items teach and the others judge."""
+    found = signs_of_inputs(spaces, teaches, labels, seed=seed)
+    return InputSigns(*found, teaches, (labels >= 0) & ~teaches)
 
 
 class Space(NamedTuple):
@@ -263,11 +265,15 @@ def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> n
 
 
 def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
-    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all."""
-    values = np.stack(
-        [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
-    )
-    return np.column_stack([signs.by_kind(values), signs.by_family(values).mean(axis=1)])
+    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all.
+
+    A sign by itself is standardised over all classes: the spread of each is known too roughly for
+    the very top of a ranking, and the test looks at each predicted class by itself, too.
+    """
+    nameless = np.zeros(len(names), int)
+    values = [standardise(column, nameless, is_reference) for column in signs.columns.T]
+    of_kinds = signs.by_kind(np.stack(values, axis=1))
+    return np.column_stack([of_kinds, sum_of_signs(signs, names, is_reference)])
 
 
 def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
