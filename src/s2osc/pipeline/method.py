@@ -9,8 +9,7 @@ from scipy.special import softmax
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
-from s2osc.nets.networks import one_vector
-from s2osc.nets.training import Outputs, outputs
+from s2osc.nets.training import Outputs
 from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import (
@@ -24,7 +23,6 @@ from s2osc.pipeline.audit.decision import (
 )
 from s2osc.pipeline.audit.record import (
     Audit,
-    GroupsAudit,
     PurityAudit,
     PurityPoint,
 )
@@ -43,9 +41,8 @@ from s2osc.pipeline.filter.screening import (
     filter_pool,
     with_sure_items,
 )
-from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
-from s2osc.pipeline.grouping.rotation import Pictures
-from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
+from s2osc.pipeline.grouping.clusters import ClusterSettings
+from s2osc.pipeline.grouping.pool import audit_groups, group_pool
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
@@ -57,9 +54,8 @@ from s2osc.pipeline.student import (
     train_student,
     weigh_vote,
 )
-from s2osc.pipeline.teacher import Teacher, TeacherOutputs, TeacherSettings, train_teacher
+from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
 from s2osc.progress import Stopwatch
-from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
 
 PURITY_POINTS = 40
@@ -68,8 +64,6 @@ CLEARLY_MORE = 0.1
 """Of the estimated F_out: what most labelled items, judging the inputs, must find beyond g."""
 TOO_COARSE = 1 / 3
 """Of the items that the inputs find: for so many of the pool one calibration item may stand."""
-N_COMPARED = 2_000
-"""Known items that calibrate the grouping, where none were held back."""
 
 
 class Trust(NamedTuple):
@@ -248,8 +242,24 @@ class S2OSCMethod:
                 student = self._weigh_vote(student, student_outputs, filtered, pooled)
                 verdict = self._decide(student, student_outputs, filtered, pooled, seed=seed)
             with clock("groups"):
-                model = self._build_model(
-                    teacher, student, training, pooled, filtered, verdict, seed=seed
+                space, grouping = group_pool(
+                    teacher,
+                    training,
+                    pooled,
+                    filtered.outputs,
+                    verdict.labels == UNKNOWN,
+                    self.clusters,
+                    seed=seed,
+                )
+                model = OpenSetModel(
+                    teacher=teacher,
+                    student=student,
+                    space=space,
+                    grouping=grouping,
+                    filtering=self.filtering,
+                    unit=filtered.unit,
+                    threshold=verdict.threshold_for_new,
+                    calibration=verdict.calibration,
                 )
                 groups = model.groups_of(
                     pooled.of_pool(pooled.inputs), pooled.of_pool(filtered.outputs.embeddings)
@@ -474,71 +484,6 @@ class S2OSCMethod:
         ]
         return scores[int(np.argmax(rated))]
 
-    def _build_model(
-        self,
-        teacher: Teacher,
-        student: Student,
-        training: Labelled,
-        pooled: Pool,
-        filtered: Filtered,
-        verdict: Verdict,
-        *,
-        seed: int,
-    ) -> OpenSetModel:
-        """f, g, the groups of unknown items, and the threshold for new ones."""
-        space, grouping = self._group(
-            teacher, training, pooled, filtered.outputs, verdict.labels == UNKNOWN, seed=seed
-        )
-        return OpenSetModel(
-            teacher=teacher,
-            student=student,
-            space=space,
-            grouping=grouping,
-            filtering=self.filtering,
-            unit=filtered.unit,
-            threshold=verdict.threshold_for_new,
-            calibration=verdict.calibration,
-        )
-
-    def _group(
-        self,
-        teacher: Teacher,
-        training: Labelled,
-        pooled: Pool,
-        teacher_outputs: TeacherOutputs,
-        is_unknown: np.ndarray,
-        *,
-        seed: int,
-    ) -> tuple[GroupingSpace, Grouping]:
-        """Group the unknown items, compared with held-back items or with training items of f."""
-        if pooled.is_calibrated:
-            labels = pooled.held_back_labels
-            known = (
-                one_vector(pooled.of_held_back(pooled.inputs)),
-                pooled.of_held_back(teacher_outputs.embeddings),
-            )
-        else:
-            rows = rng(seed, "compared").permutation(len(training))[:N_COMPARED]
-            labels = training.labels[rows]
-            inputs = training.inputs[rows]
-            of_known = outputs(teacher.network, inputs, what="f answers")
-            known = one_vector(inputs), of_known.embeddings
-        rows = np.flatnonzero(is_unknown)
-        unknown = one_vector(pooled.inputs[rows]), teacher_outputs.embeddings[rows]
-        space = fit_space(known, labels, unknown, seed=seed)
-        pictures = None
-        if unknown[0].ndim > 2:
-            pictures = Pictures(unknown[0], space, seed), Pictures(known[0], space, seed)
-        grouping = group_unknown(
-            unknown=space.transform(*unknown),
-            known=space.transform(*known),
-            labels=labels,
-            settings=self.clusters,
-            seed=seed,
-            pictures=pictures,
-        )
-        return space, grouping
-
 
 def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:
     """Whether the inputs find so few items that calibration items cannot set a threshold for them.
@@ -631,14 +576,4 @@ def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:
             PurityPoint(int(n), float(purity.estimate[n - 1]), float(purity.low[n - 1]))
             for n in places
         ),
-    )
-
-
-def audit_groups(grouping: Grouping) -> GroupsAudit:
-    return GroupsAudit(
-        number=grouping.n_groups,
-        low=grouping.n_low,
-        high=grouping.n_high,
-        stability=tuple(round(float(value), 3) for value in grouping.stability),
-        tightness=tuple(round(float(value), 3) for value in grouping.tightness),
     )
