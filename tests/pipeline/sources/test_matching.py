@@ -5,7 +5,8 @@ import pytest
 
 from s2osc.data.sources import add_column_noise, add_noise, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
-from s2osc.pipeline.sources.matching import match_sources, suspected_source
+from s2osc.pipeline.sources.matching import FEWEST_THERE, match_sources, suspected_source
+from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
 
 
@@ -56,3 +57,30 @@ def test_a_difference_that_is_not_clear_is_only_suspected():
     suspected = suspected_source(found._replace(last=unclear), seed=0)
     assert suspected is None or len(suspected.changes) == 1
     assert suspected_source(found._replace(last=unclear._replace(p_value=0.5)), seed=0) is None
+
+
+def test_noise_that_leaves_nothing_sure_is_found_by_the_surest_items():
+    _, _, found = matched_to(make_images, lambda x: add_noise(x, 20, seed=9))
+    assert [change.kind for change in found.changes][:1] == ["noise"]
+    assert found.sure_share >= FEWEST_THERE
+
+
+def test_a_pool_with_nothing_known_is_no_other_source():
+    inputs, labels = make_images(150, 4)
+    training, pooled = hide_in_pool(
+        Labelled(inputs[labels < 3], labels[labels < 3]),
+        inputs[labels == 3],
+        SeedSettings(0.15),
+        seed=0,
+    )
+    found = match_sources(training, pooled, seed=0)
+    assert not found.changes
+    assert found.unexplained == 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 9, 12])
+def test_pools_of_a_few_items_are_matched_or_left(n):
+    split = open_set(*make_images(20, 3))
+    training, pooled = hide_in_pool(split.known, split.pool[:n], SeedSettings(0.15), seed=0)
+    found = match_sources(training, pooled, seed=0)
+    assert len(found.pooled.inputs) == len(pooled.inputs)

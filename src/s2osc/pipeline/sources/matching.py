@@ -25,6 +25,7 @@ from s2osc.pipeline.sources.changes import (
 )
 from s2osc.pipeline.sources.comparison import (
     FEWEST_COMPARED,
+    FEWEST_SURE,
     Comparison,
     RankSums,
     best_share_of_sure,
@@ -114,8 +115,11 @@ def match_sources(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
     """Compare the sources; while they differ, change the labelled items by what helps most."""
     found = compare_inputs(training, pooled, seed=seed)
     assert found.last is not None
-    if found.last.is_possible or found.last.n_compared < FEWEST_COMPARED:
+    assert found.inputs is not None
+    if found.last.is_possible:
         return _changed_while_apart(found, seed=seed)
+    if pooled.n < FEWEST_SURE or found.inputs.free.is_judge.sum() < FEWEST_COMPARED:
+        return found
     return _explained(found, seed=seed) or found
 
 
