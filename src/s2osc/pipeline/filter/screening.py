@@ -38,6 +38,9 @@ from s2osc.pipeline.sources.matching import Matched
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs
 from s2osc.types import Labelled
 
+MATCHED_TOLERANCE = 0.05
+"""Share of the pool that may lie above the held-back items, though it is known, where these were
+given a change that is only about that of the pool's source."""
 SOURCE_TOLERANCE = 0.1
 """Share of the pool that another source may carry above the held-back items, though it is known:
 held-back items are moved to the pool's source by their middle, not one by one."""
@@ -141,7 +144,7 @@ def filter_pool(
     filtered = replace(
         plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
     )
-    strange = matched.unexplained
+    strange = max(matched.unexplained, MATCHED_TOLERANCE if matched.changes else 0.0)
     if sources.differ:
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
         strange = max(strange, SOURCE_TOLERANCE)

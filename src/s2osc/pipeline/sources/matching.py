@@ -44,6 +44,8 @@ BETTER = 0.7
 FEWEST_THERE = 0.5
 """Of the surely known items of a predicted class: where fewer are left in every class, and unless
 most of the pool is unknown, it is not unknown items that took their place."""
+MANY_COMPARED = 200
+"""Surely known labelled items, from which on a source that matters shows in the comparison."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
 MOST_COMPARED = 600
@@ -140,30 +142,36 @@ def _explained(found: Matched, *, seed: int) -> Matched | None:
     """
     assert found.inputs is not None
     further = with_change(found, seed=seed)
-    if further is None or further.sure_share < FEWEST_THERE:
+    if further is None:
+        return None
+    further = _changed_while_apart(further, seed=seed)
+    if further.sure_share < FEWEST_THERE:
         return None
     signs, names, is_spy, is_judge = found.inputs.free
     first = _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
-    return _changed_while_apart(further._replace(first=first), seed=seed)
+    return further._replace(first=first)
 
 
 def suspected_source(matched: Matched, *, seed: int) -> Matched | None:
     """The match if the sources differed, where they may, but not clearly enough to say so.
 
     What looks unknown is no discovery if it does not stand out from labelled items that were
-    changed so.
+    changed so. Where few items could be compared, any sources may differ.
     """
-    if matched.changes or matched.last is None or not matched.last.may_differ:
+    found = matched.last
+    if matched.changes or found is None or not found.is_possible:
         return None
-    return with_change(matched, seed=seed)
+    if found.may_differ or found.n_compared < MANY_COMPARED:
+        return with_change(matched, seed=seed, better=1.0)
+    return None
 
 
-def with_change(found: Matched, *, seed: int) -> Matched | None:
+def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched | None:
     """The labelled items with one further change, compared again; None where none helps.
 
-    A change helps that brings the traces of surely known items together, or one that makes more
-    items sure. Where few are sure, they may be those that the source has hardly touched; then the
-    surest items of the pool suggest a change, too.
+    A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
+    makes more items sure. Where few are sure, they may be those that the source has hardly touched;
+    then the surest items of the pool suggest a change, too.
     """
     assert found.inputs is not None
     assert found.last is not None
@@ -175,7 +183,7 @@ def with_change(found: Matched, *, seed: int) -> Matched | None:
         change, misfit = find_change(found, is_sure, seed=seed)
         items = changed(found.training, found.pooled, change, seed=seed)
         again = compare_inputs(*items, seed=seed)
-        if misfit <= BETTER or again.sure_share >= found.sure_share + CLEARLY_MORE:
+        if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
             return again._replace(changes=(*found.changes, change), first=found.first)
     return None
 
