@@ -22,6 +22,7 @@ from s2osc.pipeline.audit.check import Check, check_order
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import shown
@@ -296,10 +297,10 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         """
         folder = Path(folder)
         saved = load_model(folder, resolve_device(device))
-        if saved.backbone:
+        if isinstance(saved.preparation, BackboneEntry):
             raise ModelError(
-                f"{folder} was saved with the backbone {saved.backbone.name}, and S2OSC takes "
-                "items as they are; use `s2osc predict --model`"
+                f"{folder} was saved with the backbone {saved.preparation.name}, and S2OSC takes "
+                "images as they are; use `s2osc predict --model`"
             )
         estimator = cls(device=device)
         estimator.model_ = saved.model
