@@ -235,7 +235,7 @@ def show_asked(asked: "Asked", out: Path) -> None:
     again = f", {n_again:,} of them asked before" if n_again else ""
     say(f"{plural(asked.n_open, 'item')} to label{again}: {asked.table}")
     if asked.page:
-        say(f"The same with pictures, to label and save there: {asked.page}")
+        say(f"The same as a page, to label and save there: {asked.page}")
     say(f"Known classes: {listed(asked.result.classes)}; for anything else write unknown. Then:")
     say(f"  s2osc check --out {quoted(out)} --labels {quoted(asked.table)}")
 

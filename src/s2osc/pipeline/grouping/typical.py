@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import binom, rankdata
 from sklearn.feature_extraction.text import CountVectorizer
 
 from s2osc.data.columns import Table, as_numbers
@@ -18,8 +18,9 @@ from s2osc.text import clean_text, rounded_percent
 from s2osc.types import Answer
 
 N_WORDS, N_COLUMNS = 8, 4
-FEWEST_TEXTS = 2
-"""Of a group, with a word that is typical of it; one text does not speak for others."""
+BY_CHANCE = 0.001
+"""A word is typical where so many texts of the group would have it by chance at most this often;
+of some thousand words a few pass all the same, and their score is low."""
 MORE_FREQUENT = 2.0
 """Times as many texts of the group as of others have a typical word: so it is none of those that
 every text has, in any language, and no list of such words is needed."""
@@ -95,7 +96,8 @@ class WordCounts:
         totals = np.stack([np.asarray(part.sum(0)).ravel() for part in parts])
         having = [np.asarray((part > 0).sum(0)).ravel() for part in parts]
         shares = having[0] / inside.sum(), having[1] / others.sum()
-        is_typical = (shares[0] >= MORE_FREQUENT * shares[1]) & (having[0] >= FEWEST_TEXTS)
+        chance = binom.sf(having[0] - 1, inside.sum(), (having[1] + 1) / (others.sum() + 2))
+        is_typical = (shares[0] >= MORE_FREQUENT * shares[1]) & (chance <= BY_CHANCE)
         scores = np.where(is_typical, class_tf_idf(totals)[0], 0)
         best = np.argsort(-scores, kind="stable")[:N_WORDS]
         return tuple(clean_text(str(self.words[word])) for word in best if scores[word] > 0)
