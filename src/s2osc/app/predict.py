@@ -48,7 +48,7 @@ def predict_files(
         table = table_bytes(
             out.suffix,
             names=found.names,
-            texts=texts_of(represented.readable(found.inputs)),
+            texts=texts_of(found.inputs) if represented.shape.kind == "texts" else None,
             answer=answer,
             nearest_confidence=known_confidence(saved.model.probabilities(inputs)),
             operating_point=saved.model.operating_point,

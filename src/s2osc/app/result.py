@@ -340,7 +340,7 @@ def write_tables(folder: Path, result: Result) -> None:
         content = table_bytes(
             suffix,
             names=result.names,
-            texts=result.texts,
+            texts=None if isinstance(result.items, Table) else result.texts,
             answer=result.answer,
             nearest_confidence=result.nearest_confidence,
             operating_point=result.audit.operating_point if result.audit else None,

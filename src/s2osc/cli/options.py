@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.text import shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
-MOST_TYPICAL = 4
-"""Words, or columns, that are typical of a group."""
+LONGEST_WORDS = 50
+"""Characters of what is typical of a group."""
 
 
 def add_command(
@@ -93,7 +94,7 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
         default="auto",
         metavar="NAME",
         help="the model that makes vectors of texts: all-minilm-l6-v2 (the default), wordllama, "
-        "which is quicker and worse, or the name or folder of one of sentence-transformers",
+        "which is quicker and blind to the order of words, or the name or folder of one of sentence-transformers",
     )
     parser.add_argument(
         "--keep-column",
@@ -298,7 +299,7 @@ def _add_counts(
     largest = sorted(counts, key=lambda name: -counts[name])
     rest = largest[MOST_ROWS:]
     for name in largest[:MOST_ROWS] if rest else counts:
-        typical = f": {', '.join(words[name][:MOST_TYPICAL])}" if words.get(name) else ""
+        typical = f": {shortened(', '.join(words[name]), LONGEST_WORDS)}" if words.get(name) else ""
         table.add_row(wording.format(name) + typical, f"{counts[name]:,}", style=style)
     if rest:
         n_items = sum(counts[name] for name in rest)

@@ -212,7 +212,7 @@ def choose_columns(*tables: Table, keep: Sequence[str] = ()) -> TableEncoder:
     for name in keep:
         if name not in names:
             raise DataError(
-                f"--keep-column is {name!r}, which is not there; found: {listed(names)}"
+                f"the column {name!r} that is to be kept is not there; found: {listed(names)}"
             )
     numbers: list[NumberColumn] = []
     words: list[WordColumn] = []
@@ -237,7 +237,7 @@ def choose_columns(*tables: Table, keep: Sequence[str] = ()) -> TableEncoder:
         reasons = [f"`{name}` ({why})" for name, why in left_out.items()]
         raise DataError(
             f"no column can be used: {listed(reasons)}; give others, or bring one back with "
-            "--keep-column"
+            "--keep-column (keep_columns in Python)"
         )
     return TableEncoder(tuple(numbers), tuple(words), left_out)
 
@@ -249,7 +249,8 @@ def notes_on_columns(encoder: TableEncoder, *tables: Table) -> list[str]:
         reasons = [f"`{name}` ({why})" for name, why in encoder.left_out.items()]
         first = next(iter(encoder.left_out))
         notes.append(
-            f"not used: {listed(reasons)}; --keep-column {shlex.quote(first)} brings it back"
+            f"not used: {listed(reasons)}; --keep-column {shlex.quote(first)}, or keep_columns in "
+            "Python, brings it back"
         )
     if missing := encoder.count_missing(*tables):
         n_rows = sum(len(table) for table in tables)

@@ -45,6 +45,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", *JSON_SUFFIXES)
 TEXT = "text"
 OTHER_LABELS = ("class", "classes", "target", "y", "labels", "category", "species")
 """What columns of classes are called in the tables of others."""
+ROW_NUMBERS = ("__index_level_", "Unnamed: ")
+"""How the names of columns begin in which pandas writes row numbers, if they have a name."""
 NAMED_COLUMNS = ("path", "label", "item", "id")
 TABLE_ADVICE = (
     "give `path` for image files, `text` for texts, one column of lists of numbers, or columns of "
@@ -274,13 +276,10 @@ def _content_of(path: Path, table: pa.Table, text_column: str | None) -> np.ndar
     name = text_column or TEXT
     if name in table.column_names and (text_column or _is_words(table.schema.field(name).type)):
         return _texts_of(table[name])
-    # pandas writes row numbers as a column without a name, or with one of these.
     columns = [
         name
         for name in table.column_names
-        if name
-        and name not in NAMED_COLUMNS
-        and not name.startswith(("__index_level_", "Unnamed: "))
+        if name and name not in NAMED_COLUMNS and not name.startswith(ROW_NUMBERS)
     ]
     lists = [name for name in columns if _is_list(table.schema.field(name).type)]
     if len(lists) == 1:
@@ -288,7 +287,7 @@ def _content_of(path: Path, table: pa.Table, text_column: str | None) -> np.ndar
         return _as_inputs(_vectors_of_lists(table[lists[0]], what), str(path))
     if not columns:
         raise DataError(f"{path} has the columns {listed(table.column_names)}; {TABLE_ADVICE}")
-    return Table({name: _values_of(table[name], name, path) for name in columns})
+    return Table({name: column_values(table[name], name, path) for name in columns})
 
 
 def _texts_of(column: pa.ChunkedArray) -> np.ndarray:
@@ -298,11 +297,11 @@ def _texts_of(column: pa.ChunkedArray) -> np.ndarray:
     return texts
 
 
-def _values_of(column: pa.ChunkedArray, name: str, path: Path) -> np.ndarray:
-    """Numbers, dates or words of a table."""
+def column_values(column: pa.ChunkedArray, name: str, where: object) -> np.ndarray:
+    """Numbers, dates or words of the column of a table, which lies at ``where``."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _values_of(column.cast(kind.value_type), name, path)
+        return column_values(column.cast(kind.value_type), name, where)
     if pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
         column = column.cast(pa.float64())
     if pa.types.is_null(kind):
@@ -314,19 +313,19 @@ def _values_of(column: pa.ChunkedArray, name: str, path: Path) -> np.ndarray:
         largest = np.nanmax(np.abs(values.astype(np.float64)), initial=0)
         if largest > LARGEST_INPUT:
             raise DataError(
-                f"the column `{name}` of {path} holds {largest:g}, beyond {LARGEST_INPUT:g}; bring "
-                "it to a scale near 1, or leave it out"
+                f"the column `{name}` of {where} holds {largest:g}, beyond {LARGEST_INPUT:g}; "
+                "bring it to a scale near 1, or leave it out"
             )
         return values
     if not _is_words(kind):
-        raise DataError(f"the column `{name}` of {path} is of type {kind}; {TABLE_ADVICE}")
+        raise DataError(f"the column `{name}` of {where} is of type {kind}; {TABLE_ADVICE}")
     words = np.empty(len(column), object)
     words[:] = [clean_text(_text(cell)) for cell in column.to_pylist()]
-    _check_words(words, name, path)
+    _check_words(words, name, where)
     return words
 
 
-def _check_words(words: np.ndarray, name: str, path: Path) -> None:
+def _check_words(words: np.ndarray, name: str, where: object) -> None:
     """Refuse a column of numbers, some of which are no numbers."""
     there = [(row, word) for row, word in enumerate(words.tolist()) if word]
     others = [(row, word) for row, word in there if not _are_numbers([word])]
@@ -334,7 +333,7 @@ def _check_words(words: np.ndarray, name: str, path: Path) -> None:
     if others and (len(others) <= (1 - MOSTLY) * len(there) or are_commas):
         row, word = others[0]
         raise DataError(
-            f"the column `{name}` of {path} holds numbers, but {word!r:.50} in row {row}; write "
+            f"the column `{name}` of {where} holds numbers, but {word!r:.50} in row {row}; write "
             "numbers with a point, and leave cells empty where there is none"
         )
 

