@@ -94,7 +94,8 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
         default="auto",
         metavar="NAME",
         help="the model that makes vectors of texts: all-minilm-l6-v2 (the default), wordllama, "
-        "which is quicker and blind to the order of words, or the name or folder of one of sentence-transformers",
+        "which is quicker and blind to the order of words, or the name or folder of one of "
+        "sentence-transformers",
     )
     parser.add_argument(
         "--keep-column",

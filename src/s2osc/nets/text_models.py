@@ -94,7 +94,7 @@ def _minilm(folder: Path, device: str) -> TextModel:
         return vectors
 
     tokenizer.no_padding()
-    tokenizer.enable_truncation(N_TOKENS)
+    tokenizer.enable_truncation(min(N_TOKENS, network.settings.max_position_embeddings))
     version = _digest(digest_weights(network).encode(), tokenizer.to_str().encode())
     return TextModel(MINILM, version, network.settings.hidden_size, embed, device)
 
