@@ -2,14 +2,16 @@
 
 import pickle
 import random
+import time
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import save as save_arrays
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import (
@@ -20,12 +22,17 @@ from sklearn.utils.estimator_checks import (
 )
 
 from s2osc import S2OSC, UNKNOWN
-from s2osc.errors import DataError, ModelError, SettingsError
+from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
+from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit import decision
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
+from texts import easy_texts, write_package
 
-pytestmark = pytest.mark.usefixtures("few_draws")
+pytestmark = [
+    pytest.mark.usefixtures("few_draws"),
+    pytest.mark.filterwarnings("ignore::s2osc.errors.CautionWarning"),
+]
 
 SMALL = {
     "teacher.network.hidden": (32, 16),
@@ -109,7 +116,7 @@ def test_default_settings_tell_known_blobs_and_a_far_one_apart():
     # Up to 5 % of the known items, three quarters of the pool, may be called unknown on average.
     assert np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]) >= 0.94
     new_X, _, new_truth = blobs(seed=1)
-    assert estimator.score(new_X, new_truth) >= 0.9
+    assert np.mean(estimator.predict(new_X) == new_truth) >= 0.9
 
 
 def test_the_variant_for_several_unknown_classes_tells_them_apart_too():
@@ -190,7 +197,7 @@ def test_classes_of_any_number_keep_it_also_below_the_mark_of_the_pool():
     renumbered = np.where(truth == UNKNOWN, UNKNOWN, 10 - 20 * truth)
     estimator = small().fit(X, np.where(y == -1, -1, renumbered))
     assert estimator.classes_.tolist() == [-30, -10, -1, 10]
-    assert estimator.score(X, renumbered) >= 0.85
+    assert np.mean(estimator.predict(X) == renumbered) >= 0.85
     p = estimator.predict_proba(X)
     assert np.mean(estimator.classes_[p.argmax(1)] == estimator.predict(X)) >= 0.85
 
@@ -201,7 +208,7 @@ def test_images_are_told_apart(shape):
     estimator = small(k=15, flip=False, settings=SMALL_IMAGES).fit(X, y)
     assert np.mean(estimator.transduction_ == truth) >= 0.95
     new_X, _, new_truth = pictures(shape, seed=1)
-    assert estimator.score(new_X, new_truth) >= 0.94
+    assert np.mean(estimator.predict(new_X) == new_truth) >= 0.94
 
 
 def test_without_a_pool_nothing_is_unknown():
@@ -285,8 +292,118 @@ def test_it_is_the_last_step_of_a_pipeline():
     X, y, truth = blobs()
     pipeline = make_pipeline(StandardScaler(), small()).fit(1000 * X + 5, y)
     assert np.mean(pipeline[-1].transduction_ == truth) >= 0.93
-    assert pipeline.score(1000 * X + 5, truth) >= 0.9
+    assert pipeline.score(1000 * X[truth >= 0] + 5, truth[truth >= 0]) >= 0.9
     assert clone(pipeline).set_params(s2osc__k=10).get_params()["s2osc__k"] == 10
+
+
+@pytest.mark.parametrize("marked", ["numbers", "strings"])
+def test_rows_of_the_pool_are_left_out_of_scores(fitted, marked):
+    X, y, _ = blobs()
+    wanted = np.mean(fitted.predict(X)[y >= 0] == y[y >= 0])
+    estimator, labels = fitted, y
+    if marked == "strings":
+        labels = as_strings(y).tolist()
+        estimator = small().fit(X, labels)
+    with pytest.warns(S2OSCWarning, match="240 of 420 rows are of the pool.*left out") as raised:
+        assert estimator.score(X, labels) == wanted
+    assert raised[0].filename == __file__
+    with pytest.warns(S2OSCWarning, match="left out"):
+        weighted = estimator.score(X, labels, sample_weight=np.ones(len(X)))
+    assert weighted == wanted
+    with pytest.raises(DataError, match="every row is of the pool"):
+        fitted.score(X[:2], [-1, -1])
+
+
+def test_cross_validation_scores_labelled_rows_alone():
+    X, y, _ = blobs()
+    with pytest.warns(S2OSCWarning, match="left out of the score"):
+        scores = cross_val_score(small(), X, y, cv=2)
+    assert scores.min() >= 0.8
+
+
+def test_the_embedding_has_the_form_that_is_asked_for(fitted):
+    X, _, _ = blobs()
+    plain = fitted.transform(X[:5])
+    assert plain.shape == (5, 16)
+    framed = clone(fitted).fit(X, blobs()[1]).set_output(transform="pandas").transform(X[:5])
+    assert list(framed.columns[:2]) == ["s2osc0", "s2osc1"]
+    np.testing.assert_allclose(framed.to_numpy(), plain)
+    assert fitted.get_feature_names_out()[-1] == "s2osc15"
+
+
+def a_frame():
+    X, y, _ = blobs()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.insert(0, "row", np.arange(len(X)))
+    frame["size"] = np.where(X[:, 0] > 0, "large", "small")
+    frame.loc[3, "b"] = np.nan
+    return frame, y
+
+
+def test_a_data_frame_of_numbers_and_words_is_taken(tmp_path):
+    frame, y = a_frame()
+    with pytest.warns(S2OSCWarning) as raised:
+        estimator = small().fit(frame, y)
+    texts = [str(w.message) for w in raised if w.category is S2OSCWarning]
+    assert [text.split("(")[0] for text in texts] == [
+        "not used: `row` ",
+        "missing values are filled, numbers with the median of their column, words with a word of "
+        "their own: `b` ",
+    ]
+    assert estimator.feature_names_in_.tolist() == list(frame.columns)
+    assert estimator.preparation_.names == [*"abcdef", "size"]
+    answers = estimator.predict(frame)
+    assert np.mean(answers[y >= 0] == y[y >= 0]) >= 0.9
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.predict(frame.rename(columns={"a": "z"}))
+    estimator.save(tmp_path / "model")
+    loaded = S2OSC.load(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(frame), answers)
+    assert loaded.feature_names_in_.tolist() == list(frame.columns)
+
+
+def test_a_column_that_looks_like_an_identifier_can_be_kept():
+    frame, y = a_frame()
+    with pytest.warns(S2OSCWarning, match="missing values are filled"):
+        estimator = small(keep_columns=["row"]).fit(frame, y)
+    assert "row" in estimator.preparation_.names
+
+
+def test_texts_are_taken_as_a_list_an_array_or_a_series(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages")))
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    load_text_model.cache_clear()
+    labels = np.repeat(["fruit", "tools", "fruit", "tools", "music"], 60)
+    texts, y = easy_texts(labels.tolist(), seed=0), [*labels[:120], *[""] * 180]
+    estimator = small().fit(pd.Series(texts, index=range(7, 307)), y)
+    wanted = np.where(labels == "music", "unknown", labels)
+    assert np.mean(estimator.transduction_ == wanted) >= 0.9
+    answers = estimator.predict(texts)
+    np.testing.assert_array_equal(estimator.predict(np.array(texts)), answers)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).predict(texts), answers)
+    estimator.save(tmp_path / "model")
+    loaded = S2OSC.load(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(loaded.predict(texts), answers)
+    with pytest.raises(DataError, match="the model was fitted on texts"):
+        estimator.predict(np.zeros((2, 32)))
+    with pytest.raises(DataError, match="give a list of texts"):
+        estimator.predict("one text")
+    load_text_model.cache_clear()
+
+
+def test_texts_for_a_model_of_vectors_are_refused(fitted):
+    with pytest.raises(DataError, match="X holds texts; the model was fitted on images or vectors"):
+        fitted.predict(["a text"])
+
+
+def test_one_vector_is_answered_quickly(fitted):
+    X, _, _ = blobs()
+    times = []
+    for row in range(20):
+        started = time.perf_counter()
+        fitted.predict(X[row : row + 1])
+        times.append(time.perf_counter() - started)
+    assert np.median(times) < 0.01
 
 
 def test_a_grid_search_tries_settings_on_held_out_truth():
@@ -294,7 +411,8 @@ def test_a_grid_search_tries_settings_on_held_out_truth():
     held_X, _, held_truth = blobs(seed=1)
     split = PredefinedSplit(np.repeat([-1, 0], [len(X), len(held_X)]))
     search = GridSearchCV(small(), {"k": [5, 20]}, cv=split, refit=False)
-    search.fit(np.concatenate([X, held_X]), np.concatenate([y, held_truth]))
+    with pytest.warns(S2OSCWarning, match="60 of 420 rows are of the pool"):
+        search.fit(np.concatenate([X, held_X]), np.concatenate([y, held_truth]))
     assert search.best_score_ >= 0.9
     assert set(search.cv_results_["param_k"]) == {5, 20}
 
@@ -433,9 +551,12 @@ def test_unknown_rows_of_the_pool_are_those_with_a_p_value_up_to_the_operating_p
     )
 
 
-def test_the_audit_carries_its_cautions():
+def test_the_audit_carries_its_cautions_and_they_are_raised_as_warnings():
     X, y, _ = blobs()
-    (caution,) = small(false_alarm=0.001).fit(X, y).audit_["cautions"]
+    with pytest.warns(CautionWarning, match="30 seeds can promise") as raised:
+        (caution,) = small(false_alarm=0.001).fit(X, y).audit_["cautions"]
+    assert [str(warning.message) for warning in raised] == [caution["text"]]
+    assert raised[0].filename == __file__
     assert caution["code"] == "few_seeds"
     assert caution["text"].startswith("30 seeds can promise a false-alarm rate of 3.3% at best")
 
@@ -601,6 +722,10 @@ def test_inputs_that_cannot_be_used_are_refused_in_one_line(X, message):
         (np.repeat(["a", ""], 210), "only the class 'a' beside the pool"),
         (np.repeat([0, 1, 2, -1], [299, 100, 1, 20]), "class 2 has one labelled row"),
         (np.repeat(["a", "unknown", ""], 140), "a class is called 'unknown'"),
+        (
+            np.repeat(["a", "b", "-1"], 140),
+            "the string '-1'; among strings the pool is marked by ''",
+        ),
         (np.array(["a", 3] * 210, dtype=object), "y mixes strings with 3"),
     ],
 )

@@ -2,10 +2,11 @@
 
 from s2osc.version import __version__
 
-__all__ = ["S2OSC", "UNKNOWN", "OpenStream", "__version__"]
+__all__ = ["S2OSC", "UNKNOWN", "CautionWarning", "OpenStream", "S2OSCWarning", "__version__"]
 
 TYPE_CHECKING = False  # typing itself takes long to import, and Ctrl-C shall be quiet meanwhile
 if TYPE_CHECKING:
+    from s2osc.errors import CautionWarning, S2OSCWarning
     from s2osc.estimator import S2OSC
     from s2osc.stream.open_stream import OpenStream
     from s2osc.types import UNKNOWN
@@ -21,6 +22,10 @@ def __getattr__(name: str) -> object:
         from s2osc.stream.open_stream import OpenStream
 
         return OpenStream
+    if name in ("S2OSCWarning", "CautionWarning"):
+        from s2osc import errors
+
+        return getattr(errors, name)
     if name == "UNKNOWN":
         from s2osc.types import UNKNOWN
 

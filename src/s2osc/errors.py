@@ -9,6 +9,7 @@
     ReportError             results are saved, but their page could not be made; exits with 1
 
     S2OSCWarning            the run goes on, with something changed that the user should know
+    └── CautionWarning      in Python, a caution of the audit: how far not to trust the answer
 
 A message names the thing, the value found, the value wanted, and how to get there.
 """
@@ -44,6 +45,10 @@ class ReportError(Exception):
 
 class S2OSCWarning(UserWarning):
     """The run goes on, with something changed that the user should know."""
+
+
+class CautionWarning(S2OSCWarning):
+    """A caution of the audit: how far not to trust the answer."""
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """S2OSC as a scikit-learn estimator: a thin face over the pipeline."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -9,21 +10,32 @@ from typing import Any, Self
 import numpy as np
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s2osc.codec import to_plain
-from s2osc.errors import DataError, ModelError, SettingsError
+from s2osc.codec import from_plain, to_plain
+from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
+from s2osc.data.frames import table_in, texts_in
+from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
 from s2osc.files import as_json, guarded, read_json, read_whole, write_whole
+from s2osc.nets.text_features import compute_text_features
+from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.check import Check, check_order
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
+from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import shown
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
@@ -42,13 +54,14 @@ MISSING = ("None", "nan", "<NA>")
 """How None, NaN and the NA of data frames print: they are empty, too."""
 
 
-class S2OSC(ClassifierMixin, BaseEstimator):
+class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
     """Known class, or unknown and which group, for every item of a pool.
 
     ``fit(X, y)`` takes labelled items and the pool together: ``y`` is the class of a labelled row
     and ``-1`` for a row of the pool. With string labels a row of the pool is marked by ``""`` (or
     a missing value), and the answer for an unknown item is ``"unknown"``. ``X`` holds images,
-    (n, H, W) or (n, H, W, 3) uint8, or vectors, (n, D).
+    (n, H, W) or (n, H, W, 3) uint8, vectors, (n, D), texts (a list, array or series of strings), or
+    is a data frame of numbers and words.
 
     Parameters
     ----------
@@ -80,6 +93,11 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         without seeds, 300 or as many as a small pool allows.
     n_groups : int, "auto" or None
         Groups among the unknown items; "auto" and None estimate their number.
+    embedding : str
+        The model that makes vectors of texts: "auto" (all-minilm-l6-v2), "wordllama", or the name
+        or folder of one of sentence-transformers.
+    keep_columns : sequence of str
+        Columns of a data frame that are used although they look like identifiers.
     flip : bool or None
         Whether a mirrored image still means the same; None says so of colour images only.
     settings : mapping or None
@@ -103,7 +121,12 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         ``audit_["operating_point"]``. None without seeds, or without a pool.
     in_pool_ : (n,) whether a row is of the pool.
     groups_ : (n,) group of every unknown row from 0, -1 elsewhere.
+    preparation_ : how texts or columns became vectors; None for images and vectors.
     model_ : the fitted model.
+
+    Cautions of the audit are also raised as ``CautionWarning``. ``score``, and so cross-validation
+    without a ``scoring`` of its own, leaves rows of the pool out. ``transform`` gives the embedding
+    in which the student separates items.
 
     Without a row of the pool there is nothing unknown to learn: the teacher answers alone.
 
@@ -125,6 +148,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         filter: str = AUTO,
         k: int | str | None = AUTO,
         n_groups: int | str | None = AUTO,
+        embedding: str = AUTO,
+        keep_columns: Sequence[str] = (),
         flip: bool | None = None,
         settings: Mapping[str, Any] | None = None,
         random_state: Any = 0,
@@ -141,6 +166,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         self.filter = filter
         self.k = k
         self.n_groups = n_groups
+        self.embedding = embedding
+        self.keep_columns = keep_columns
         self.flip = flip
         self.settings = settings
         self.random_state = random_state
@@ -150,14 +177,15 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the known classes and the pool's unknown ones, and answer for the pool."""
-        y = _without_missing(y)
-        X, y = validate_data(self, X, y, dtype=None, allow_nd=True, ensure_all_finite=False)
+        device = resolve_device(self.device)
+        X, y = self._prepare(X, _without_missing(y), device)
         check_classification_targets(y)
-        X = _as_inputs(X)
         self.input_shape_ = X.shape[1:]
         in_pool = y == (POOL_TEXT if y.dtype.kind in "UO" else POOL)
         self.in_pool_ = in_pool
@@ -166,7 +194,6 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         if self.unsure:
             _check_free(self.known_classes_.tolist(), self._marks()[UNSURE])
 
-        device = resolve_device(self.device)
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
         method = build_method(preset, self._changes())
         seed = self._seed()
@@ -192,12 +219,83 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         if in_pool.any():
             self.transduction_ = self.transduction_.astype(self.classes_.dtype)
             self.transduction_[in_pool] = self._names(solution.answer.labels)
+        for caution in (self.audit_ or {}).get("cautions", ()):
+            warnings.warn(caution["text"], CautionWarning, stacklevel=2)
         return self
+
+    def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
+        """Images or vectors of what a user gives, and the labels; notes how they were made."""
+        self.preparation_: EmbeddingEntry | TableEncoder | None = None
+        texts = texts_in(X)
+        table = table_in(X) if texts is None else None
+        if texts is None and table is None:
+            X, y = validate_data(self, X, y, dtype=None, allow_nd=True, ensure_all_finite=False)
+            return _as_inputs(X), y
+        if table is None:
+            model = load_text_model(self.embedding, device)
+            self.preparation_ = EmbeddingEntry(model.name, model.version, column="text")
+        else:
+            validate_data(self, X, skip_check_array=True)
+            self.preparation_ = choose_columns(table, keep=self.keep_columns)
+            for note in notes_on_columns(self.preparation_, table):
+                warnings.warn(note, S2OSCWarning, stacklevel=3)
+        _, y = check_X_y(np.zeros((len(X), 1)), y)
+        with shown() if self.verbose else nullcontext():
+            return self._prepared(X), y
+
+    def _prepared(self, X: Any) -> np.ndarray:
+        """Vectors of texts, or of rows of a table, made as they were for the fit."""
+        if isinstance(self.preparation_, EmbeddingEntry):
+            texts = texts_in(X)
+            if texts is None:
+                raise DataError("the model was fitted on texts; give a list or series of strings")
+            device = resolve_device(self.device)
+            model = restore_text_model(self.preparation_, device, allowed=self.embedding)
+            return compute_text_features(texts.tolist(), model)
+        assert isinstance(self.preparation_, TableEncoder)
+        if hasattr(self, "feature_names_in_"):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        table = table_in(X)
+        if table is None and hasattr(self, "feature_names_in_"):
+            # Without names, columns are those of the fit, as scikit-learn has it.
+            table = Table(dict(zip(self.feature_names_in_, np.asarray(X).T, strict=True)))
+        if table is None:
+            raise DataError("the model was fitted on a table; give a data frame with its columns")
+        return self.preparation_.encode(table, "X")
 
     def predict(self, X: Any) -> np.ndarray:
         """A known class, or the mark of an unknown item, for every row."""
         inputs = self._check(X)
         return self._names(self.model_.predict(inputs).labels)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy on labelled rows; rows of the pool have no label, and are left out."""
+        y = np.asarray(_without_missing(y))
+        in_pool = y == (POOL_TEXT if y.dtype.kind in "UOT" else POOL)
+        if np.any(in_pool):
+            if np.all(in_pool):
+                raise DataError("every row is of the pool; give labelled rows to score")
+            warnings.warn(
+                f"{int(in_pool.sum())} of {len(y)} rows are of the pool, whose label nobody knows; "
+                "they are left out of the score",
+                S2OSCWarning,
+                stacklevel=2,
+            )
+            rows = np.flatnonzero(~in_pool)
+            X, y = _safe_indexing(X, rows), y[rows]
+            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(super().score(X, y, sample_weight))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(n, d) the embedding in which the student, or without a pool the teacher, works."""
+        inputs = self._check(X)
+        return self.model_.features(inputs)
+
+    @property
+    def _n_features_out(self) -> int:
+        model = self.model_
+        network = (model.student if isinstance(model, OpenSetModel) else model.teacher).network
+        return int(network.head.in_features)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """One column per entry of ``classes_``.
@@ -268,13 +366,14 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         """Write the model as a folder that ``load`` and ``s2osc predict --model`` read."""
         check_is_fitted(self)
         folder = Path(folder)
-        save_model(folder, self.model_, self._class_names())
+        save_model(folder, self.model_, self._class_names(), self.preparation_)
         classes = self.known_classes_
         fit = {
             "classes": classes.tolist(),
             "dtype": "str" if classes.dtype.kind in "UO" else classes.dtype.name,
             "has_pool": len(self.classes_) > len(classes),
             "audit": self.audit_,
+            "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
         }
         rows = {
             "labels": self._numbers(self.transduction_),
@@ -287,24 +386,27 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         write_whole(folder / ROWS, save_arrays(rows))
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
-        """The estimator that ``save`` wrote, fitted; its parameters are the defaults.
+    def load(cls, folder: str | Path, *, device: str = "auto", embedding: str = AUTO) -> Self:
+        """The estimator that ``save`` wrote, fitted; its other parameters are the defaults.
 
         A folder ``model`` that ``s2osc classify`` wrote holds the model alone: classes are text,
         and ``transduction_``, ``groups_``, ``p_known_`` and ``audit_`` are missing.
-        Nothing in it is ever run.
+        Nothing in it is ever run, and it chooses no model of texts: one that is neither
+        all-minilm-l6-v2 nor wordllama is loaded where ``embedding`` names it, too.
         """
         folder = Path(folder)
         saved = load_model(folder, resolve_device(device))
-        if saved.backbone:
+        if isinstance(saved.preparation, BackboneEntry):
             raise ModelError(
-                f"{folder} was saved with the backbone {saved.backbone.name}, and S2OSC takes "
-                "items as they are; use `s2osc predict --model`"
+                f"{folder} was saved with the backbone {saved.preparation.name}, and S2OSC takes "
+                "images as they are; use `s2osc predict --model`"
             )
-        estimator = cls(device=device)
+        estimator = cls(device=device, embedding=embedding)
+        estimator.preparation_ = saved.preparation
         estimator.model_ = saved.model
         estimator.input_shape_ = saved.model.teacher.network.input_shape
-        estimator.n_features_in_ = estimator.input_shape_[0]
+        if saved.preparation is None:
+            estimator.n_features_in_ = estimator.input_shape_[0]
         estimator.known_classes_ = np.array(saved.classes)
         has_pool = isinstance(saved.model, OpenSetModel)
         if (folder / FIT).exists():
@@ -312,6 +414,11 @@ class S2OSC(ClassifierMixin, BaseEstimator):
             with guarded(folder / FIT, COPY_AGAIN, ModelError):
                 estimator.known_classes_ = _read_classes(fit, saved.classes)
                 has_pool, estimator.audit_ = bool(fit["has_pool"]), fit["audit"]
+                # Not in those saved by earlier versions.
+                names = from_plain(tuple[str, ...], fit.get("feature_names", []), "feature_names")
+                if names:
+                    estimator.feature_names_in_ = np.array(names, object)
+                    estimator.n_features_in_ = len(names)
         estimator._name_answers(has_pool=has_pool)
         if (folder / ROWS).exists():
             content = read_whole(folder / ROWS, largest=LARGEST_ROWS, error=ModelError)
@@ -363,6 +470,10 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
     def _check(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        if self.preparation_ is not None:
+            return self._prepared(X)
+        if texts_in(X) is not None:
+            raise DataError("X holds texts; the model was fitted on images or vectors")
         item_shape = np.asarray(X).shape[1:]
         # Of vectors scikit-learn says itself how many features it wants; images have none.
         has_images = len(item_shape) > 1 or len(self.input_shape_) > 1
@@ -437,6 +548,11 @@ def _check_classes(classes: list[Any], sizes: np.ndarray, n_rows: int) -> None:
         raise DataError(
             f"y holds {found} beside the pool (n_samples = {n_rows}); "
             "label rows of at least two classes"
+        )
+    if str(POOL) in classes:
+        raise DataError(
+            f"y holds the string {str(POOL)!r}; among strings the pool is marked by {POOL_TEXT!r}, "
+            f"among numbers by {POOL}"
         )
     _check_free(classes, UNKNOWN_TEXT)
     if sizes.min() < 2:

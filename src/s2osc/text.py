@@ -184,6 +184,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + more
 
 
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text of more than so many characters.
+
+    >>> shortened("never too long", 10), shortened("short", 10)
+    ('never too…', 'short')
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def plural(count: int, noun: str) -> str:
     """A count with its noun.
 

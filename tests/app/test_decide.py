@@ -107,7 +107,7 @@ def test_summary_page_and_tables_tell_the_same(out):
 def test_what_was_not_decided_is_kept(out):
     before = summary_in(out)
     after = redecide(out, {"false_alarm": 0.3, "aim": "recall"}).summary()
-    decided = {"audit", "counts", "metrics", "settings", "warnings", "warning_codes"}
+    decided = {"audit", "counts", "groups", "metrics", "settings", "warnings", "warning_codes"}
     assert {name for name in before if before[name] != after[name]} <= decided
     found, were = after["settings"], before["settings"]
     assert {name for name in found if found[name] != were[name]} == {

@@ -12,7 +12,7 @@ from files import npy, npz
 from s2osc.app import classify as jobs
 from s2osc.app import extract as photos
 from s2osc.app.classify import Request, classify_files
-from s2osc.app.extract import make_extractor, restore_extractor
+from s2osc.app.extract import Trusted, make_extractor, restore_extractor
 from s2osc.app.predict import predict_files
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
@@ -111,7 +111,7 @@ def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
     out = tmp_path / "out"
     result = classify_files(known, pool, out, run())
     assert result.summary()["shape"] == "122 images of 200x200, brought to 128x128 RGB"
-    assert load_model(out / "model").backbone == BackboneEntry(
+    assert load_model(out / "model").preparation == BackboneEntry(
         name="efficientnet-lite0",
         version="v1",
         side=128,
@@ -143,11 +143,12 @@ def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):
 def test_a_model_chooses_no_backbone_by_itself(tmp_path):
     known, pool = write(tmp_path, 24)
     classify_files(known, pool, tmp_path / "out", run(backbone="a-network"))
+    paths = tmp_path / "out" / "model", pool, tmp_path / "a.csv"
     with pytest.raises(ModelError, match=r"backbone 'a-network', which is not loaded by itself"):
         predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv")
     with pytest.raises(ModelError, match="give --backbone with that name"):
-        predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv", backbone="another")
-    predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv", backbone="a-network")
+        predict_files(*paths, trusted=Trusted("another"))
+    predict_files(*paths, trusted=Trusted("a-network"))
     assert (tmp_path / "a.csv").is_file()
 
 
@@ -163,4 +164,4 @@ def test_colour_photos_are_mirrored_and_grey_ones_are_not(tmp_path, channels, ex
         for name, labels, seed in (("known", known, 0), ("pool", pool, 1))
     ]
     classify_files(*files, tmp_path / "out", run())
-    assert load_model(tmp_path / "out" / "model").backbone.flip == expected
+    assert load_model(tmp_path / "out" / "model").preparation.flip == expected

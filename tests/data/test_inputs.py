@@ -324,7 +324,7 @@ BAD_KNOWN = {
     "npy": (lambda p: npy(p / "k.npy", vectors()), "holds no labels; found an array `x` only"),
     "no label column": (
         lambda p: text(p / "k.csv", "path,class", "a.png,cat"),
-        "holds no labels; found the columns path, class; give",
+        "found the columns path, class .rename `class` to `label` if it holds the classes.; give",
     ),
     "no label at all": (
         lambda p: text(p / "k.csv", "path,label", "a.png,", "b.png,"),

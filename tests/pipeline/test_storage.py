@@ -115,7 +115,7 @@ def test_a_fitted_model_answers_as_before_after_a_round_trip(method, tmp_path):
     model = method.fit(BLOBS.known, BLOBS.pool, seed=0).model
     save_model(tmp_path, model, CLASSES)
     loaded = load_model(tmp_path)
-    assert (loaded.classes, loaded.backbone) == (CLASSES, None)
+    assert (loaded.classes, loaded.preparation) == (CLASSES, None)
     assert isinstance(loaded.model, OpenSetModel)
     assert loaded.model.threshold == model.threshold
     assert_answers_are_identical(model, loaded.model, BLOBS.pool)
@@ -128,7 +128,7 @@ def test_a_model_of_a_pool_without_unknown_items_survives_the_round_trip(tmp_pat
     save_model(tmp_path, model, CLASSES, BACKBONE)
     loaded = load_model(tmp_path)
     assert isinstance(loaded.model, KnownOnlyModel)
-    assert (loaded.classes, loaded.backbone) == (CLASSES, BACKBONE)
+    assert (loaded.classes, loaded.preparation) == (CLASSES, BACKBONE)
     assert_answers_are_identical(model, loaded.model, BLOBS.pool)
 
 
@@ -201,8 +201,8 @@ def test_classes_whose_names_are_no_utf_8_are_written_escaped(tmp_path):
 
 
 def test_what_made_the_inputs_is_kept(tmp_path):
-    save_model(tmp_path, untrained(BLOBS.pool), CLASSES, backbone=BACKBONE)
-    assert load_model(tmp_path).backbone == BACKBONE
+    save_model(tmp_path, untrained(BLOBS.pool), CLASSES, BACKBONE)
+    assert load_model(tmp_path).preparation == BACKBONE
 
 
 def test_read_only_arrays_can_be_saved(tmp_path):
@@ -236,7 +236,7 @@ def test_the_folder_holds_json_and_plain_tensors_and_nothing_else(folder):
     (length,) = struct.unpack("<Q", weights[:8])
     header = json.loads(weights[8 : 8 + length])
     assert {"teacher.head.weight", "space.input_axes", "groups.items"} <= set(header)
-    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 4
+    assert json.loads((folder / JSON).read_text(encoding="utf-8"))["format"] == 5
 
 
 def test_reading_a_model_unpickles_nothing(folder, monkeypatch):
@@ -309,8 +309,8 @@ def test_a_description_that_is_not_text_is_refused(folder):
 
 
 def test_a_newer_format_asks_for_a_newer_program(folder):
-    edit(folder, format=5, s2osc="9.1")
-    assert_refused(folder, "is of format 5, written by s2osc 9.1; .* install a newer s2osc")
+    edit(folder, format=6, s2osc="9.1")
+    assert_refused(folder, "is of format 6, written by s2osc 9.1; .* install a newer s2osc")
 
 
 def test_a_model_of_format_3_sees_vectors_as_they_are(folder):

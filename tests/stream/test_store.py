@@ -31,7 +31,7 @@ from s2osc.types import Labelled
 from samples import SEEDED, make_blobs, make_images, shrink
 
 BACKBONE = BackboneEntry("net", "0f", side=96, n_views=2, flip=True, height=8, width=8, channels=3)
-FACTS = StreamFacts(preset="heads", shape="some images", backbone=BACKBONE)
+FACTS = StreamFacts(preset="heads", shape="some images", preparation=BACKBONE)
 RECORD = WindowRecord(
     window=1, items=9, unknown=4, groups=2, k=3, asked=2, seconds=1.5, new_classes=("dög",)
 )

@@ -6,7 +6,7 @@ results in one step; labels add up, and are replaced only with ``force``.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -65,15 +65,17 @@ def ask_person(out: Path, n: int = USUAL[0], *, table: Path | None = None) -> As
         pictures = load_drawing(folder.version / DRAWING, len(result.names)).pictures_among(
             check.open_rows
         )
-        page = table.with_suffix(".html") if pictures else None
+        page = table.with_suffix(".html") if pictures or result.texts else None
         if page:
             check_is_page(page)
         # The table comes first: a process that ends here asks the same again.
         items = {row: result.names[row] for row in check.open_rows}
         with writing(table, "make room, or give another place with --to"):
-            write_whole(table, label_table(("item", "label"), ([i, ""] for i in items.values())))
+            write_whole(table, items_to_label(items, result.texts))
             if page:
-                content = check_page(items, pictures, result.classes, name=table.name)
+                content = check_page(
+                    items, pictures, result.classes, texts=result.texts, name=table.name
+                )
                 write_whole(page, content)
         rewrite_results(folder, result)
     return Asked(
@@ -84,6 +86,14 @@ def ask_person(out: Path, n: int = USUAL[0], *, table: Path | None = None) -> As
         result=result,
         outlooks=foresee(result, len(check.rows)),
     )
+
+
+def items_to_label(items: Mapping[int, str], texts: Sequence[str] | None) -> bytes:
+    """A table of items by their rows, with their texts where they have any."""
+    if texts is None:
+        return label_table(("item", "label"), ([item, ""] for item in items.values()))
+    rows = ([item, "", texts[row]] for row, item in items.items())
+    return label_table(("item", "label", "text"), rows)
 
 
 def foresee(result: Result, n_asked: int) -> tuple[Outlook, ...]:

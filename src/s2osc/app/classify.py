@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ import numpy as np
 from s2osc.app.extract import (
     ADVICE,
     AUTO,
+    SCRATCH,
     Representation,
+    TableExtractor,
+    TextExtractor,
     are_photos,
     is_installed,
     largest_side,
@@ -21,6 +24,7 @@ from s2osc.app.extract import (
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, known_confidence, skipped_note
 from s2osc.app.results_folder import ResultsFolder, results_folder
+from s2osc.data.columns import Table, choose_columns, notes_on_columns
 from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
@@ -36,11 +40,13 @@ from s2osc.data.inputs import (
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
+from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
+from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
 
@@ -66,6 +72,9 @@ class Request:
     title: str = "Open set classification"
     side: int | None = None  # pixels that images are brought to; None: chosen
     backbone: str = AUTO  # that images go through
+    embedding: str = AUTO  # that texts go through
+    text_column: str | None = None  # where tables have texts; None: in `text`, if there is one
+    keep_columns: Sequence[str] = ()  # of a table, used in any case
     max_megapixels: float = MAX_MEGAPIXELS  # of an image; larger ones are refused
 
     def __post_init__(self) -> None:
@@ -81,7 +90,12 @@ def classify_files(
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
-            opened = open_known_and_pool(known, pool, max_megapixels=request.max_megapixels)
+            opened = open_known_and_pool(
+                known,
+                pool,
+                max_megapixels=request.max_megapixels,
+                text_column=request.text_column,
+            )
             represented = choose_representation(opened, request, device=device, named=named)
             known_items, pool_items = opened.read(represented.shape)
         result = classify_items(
@@ -161,13 +175,15 @@ def check_decision(preset: str, method: S2OSCMethod, changes: Mapping[str, Any])
         )
 
 
-# --- images or vectors -----------------------------------------------------------------------
+# --- images, vectors, texts or tables --------------------------------------------------------
 
 
 def read_known(path: Path, request: Request, device: str) -> tuple[Items, Representation]:
     """Labelled files alone, read as those of `s2osc classify` are."""
     named = named_backbone(request.backbone, device)
-    opened = open_known(path, max_megapixels=request.max_megapixels)
+    opened = open_known(
+        path, max_megapixels=request.max_megapixels, text_column=request.text_column
+    )
     represented = choose_representation(opened, request, device=device, named=named)
     return opened.read(represented.shape), represented
 
@@ -175,9 +191,17 @@ def read_known(path: Path, request: Request, device: str) -> tuple[Items, Repres
 def choose_representation(
     opened: OpenSources | OpenKnown, request: Request, *, device: str, named: Backbone | None
 ) -> Representation:
-    """Images as they are, through the backbone that the user named, or through the usual one."""
+    """Images as they are, through the backbone that the user named, or through the usual one.
+
+    Texts go through a model of texts, and tables by their columns.
+    """
     shape = opened.shape(request.side)
-    check_kind(shape, request.side, named)
+    check_kind(shape.kind, request)
+    if shape.kind == "texts":
+        model = load_text_model(request.embedding, device)
+        return Representation(shape, TextExtractor(model, shape.text_column))
+    if shape.kind == "tables":
+        return represent_tables(opened, shape, request.keep_columns)
     if request.backbone == AUTO and request.preset not in IMAGE_PRESETS:
         named = usual_backbone(shape, device)
     if named is None:
@@ -189,12 +213,30 @@ def choose_representation(
     return Representation(shape, extractor)
 
 
-def check_kind(shape: InputShape, side: int | None, backbone: Backbone | None) -> None:
-    """Refuse what is for images where the items are vectors."""
-    given = {"--side": side is not None, "--backbone": backbone is not None}
-    for option, is_given in given.items():
-        if is_given and shape.kind == "vectors":
-            raise SettingsError(f"{option} is for images, but the items are vectors; leave it out")
+def check_kind(kind: str, request: Request) -> None:
+    """Refuse what is for items of another kind."""
+    given = (
+        ("--side", "images", request.side is not None),
+        ("--backbone", "images", request.backbone not in (AUTO, SCRATCH)),
+        ("--embedding", "texts", request.embedding != AUTO),
+        ("--text-column", "texts", request.text_column is not None),
+        ("--keep-column", "tables", bool(request.keep_columns)),
+    )
+    for option, meant, is_given in given:
+        if is_given and kind != meant:
+            raise SettingsError(f"{option} is for {meant}, but the items are {kind}; leave it out")
+
+
+def represent_tables(
+    opened: OpenSources | OpenKnown, shape: InputShape, keep: Sequence[str]
+) -> Representation:
+    """The columns that are used, with a warning on those that are not, or not complete."""
+    tables = [source.content for source in opened.sources if isinstance(source.content, Table)]
+    encoder = choose_columns(*tables, keep=keep)
+    for text in notes_on_columns(encoder, *tables):
+        warnings.warn(text, S2OSCWarning, stacklevel=2)
+    note = f"{shape.note}, {plural(len(encoder.names), 'column')} used"
+    return Representation(replace(shape, note=note), TableExtractor(encoder))
 
 
 def usual_backbone(shape: InputShape, device: str) -> Backbone | None:
@@ -265,7 +307,7 @@ def make_result(
     seconds: dict[str, float],
 ) -> Result:
     """The result of a method's solution for a pool."""
-    trust, extractor = solution.trust, represented.extractor
+    trust = solution.trust
     return Result(
         title=title,
         names=pool.names,
@@ -287,14 +329,17 @@ def make_result(
         preset=preset,
         settings=settings,
         shape=represented.shape.note,
-        backbone=extractor.backbone.name if extractor else None,
+        backbone=represented.backbone,
+        embedding=represented.embedding,
+        columns=represented.columns,
         seed=seed,
         device=device,
         versions=versions(),
         seconds=seconds | solution.seconds,
         embeddings=solution.embeddings,
-        images=pool.inputs if represented.shape.kind == "images" else None,
+        images=represented.pictures(pool.inputs),
+        items=represented.readable(pool.inputs),
         model=solution.model,
-        model_backbone=extractor.describe() if extractor else None,
+        preparation=represented.preparation,
         skipped=tuple(skipped),
     )

@@ -1,7 +1,7 @@
-"""Photos through a pretrained network: which one, at what size, and the features it gives.
+"""Photos and texts through pretrained networks, tables by their columns: vectors of all of them.
 
 Small networks that start from scratch learn digits and icons, but too little from a few hundred
-photos; heads on the features of a network that was trained on a million do.
+photos or texts; heads on the features of a network that was trained on a million do.
 """
 
 from dataclasses import dataclass, replace
@@ -9,11 +9,15 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from s2osc.data.columns import Columns, Table, TableEncoder
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import EFFICIENTNET, LARGE_SIDE, Backbone, choose_side, load_backbone
 from s2osc.nets.features import compute_features
-from s2osc.pipeline.model_description import BackboneEntry
+from s2osc.nets.text_features import compute_text_features
+from s2osc.nets.text_models import TextModel
+from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation
+from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import Stopwatch
 
 AUTO, SCRATCH = "auto", "scratch"
@@ -55,20 +59,88 @@ class FeatureExtractor:
 
 
 @dataclass(frozen=True)
+class TextExtractor:
+    """How the texts of a run become vectors."""
+
+    model: TextModel
+    column: str  # that tables have them in
+
+    def features(self, texts: np.ndarray) -> np.ndarray:
+        """(n, D) float32, cached on disk for the next run."""
+        return compute_text_features(texts.tolist(), self.model)
+
+    def describe(self) -> EmbeddingEntry:
+        return EmbeddingEntry(self.model.name, self.model.version, self.column)
+
+
+@dataclass(frozen=True)
+class TableExtractor:
+    """How the rows of a table become vectors."""
+
+    encoder: TableEncoder
+
+    def features(self, table: Table) -> np.ndarray:
+        return self.encoder.encode(table, "the table")
+
+    def describe(self) -> TableEncoder:
+        return self.encoder
+
+
+@dataclass(frozen=True)
 class Representation:
     """How the items of a run go into the networks."""
 
     shape: InputShape  # that they are brought to
-    extractor: FeatureExtractor | None = None  # None: they stay as they are read
+    # None: they stay as they are read
+    extractor: FeatureExtractor | TextExtractor | TableExtractor | None = None
 
     @property
     def is_vectors(self) -> bool:
         return self.extractor is not None or self.shape.kind == "vectors"
 
-    def inputs(self, items: np.ndarray, clock: Stopwatch) -> np.ndarray:
+    @property
+    def preparation(self) -> Preparation | None:
+        """What a saved model says about it."""
+        return self.extractor.describe() if self.extractor else None
+
+    @property
+    def backbone(self) -> str | None:
+        """The name of the network that images go through."""
+        made = self.extractor
+        return made.backbone.name if isinstance(made, FeatureExtractor) else None
+
+    @property
+    def embedding(self) -> str | None:
+        """The name of the model that texts go through."""
+        return self.extractor.model.name if isinstance(self.extractor, TextExtractor) else None
+
+    @property
+    def columns(self) -> Columns | None:
+        """Which columns of a table are used."""
+        if not isinstance(self.extractor, TableExtractor):
+            return None
+        encoder = self.extractor.encoder
+        return Columns(tuple(encoder.names), encoder.left_out)
+
+    def pictures(self, items: np.ndarray | Table) -> np.ndarray | None:
+        """Images for a page; None of other items."""
+        return items if self.shape.kind == "images" and isinstance(items, np.ndarray) else None
+
+    def readable(self, items: np.ndarray | Table) -> np.ndarray | Table | None:
+        """Texts, or the columns used, for people to read; None of other items."""
+        if isinstance(items, Table):
+            assert isinstance(self.extractor, TableExtractor)
+            return Table({name: items.columns[name] for name in self.extractor.encoder.names})
+        return items if self.shape.kind == "texts" else None
+
+    def inputs(self, items: np.ndarray | Table, clock: Stopwatch) -> np.ndarray:
         """Items of the shape as the networks get them."""
+        if isinstance(items, Table):
+            assert isinstance(self.extractor, TableExtractor)
+            return self.extractor.features(items)
         if self.extractor is None:
             return items
+        assert not isinstance(self.extractor, TableExtractor)
         with clock("features"):
             return self.extractor.features(items)
 
@@ -103,17 +175,36 @@ def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> Feat
     return FeatureExtractor(backbone, shape, flip)
 
 
-def restore(
-    entry: BackboneEntry | None, axes: tuple[int, ...], device: str, *, allowed: str | None
-) -> Representation:
-    """How new items go into networks of such inputs, with the backbone that a saved model names.
+@dataclass(frozen=True)
+class Trusted:
+    """What a user names beside a saved model, whose file chooses nothing that would be loaded."""
 
-    >>> restore(None, (28, 28), "cpu", allowed=None).shape.channels
+    backbone: str | None = None
+    embedding: str | None = None
+    text_column: str | None = None  # where new tables have texts, if not where the first had them
+
+
+NOTHING = Trusted()
+
+
+def restore(
+    entry: Preparation | None, axes: tuple[int, ...], device: str, trusted: Trusted
+) -> Representation:
+    """How new items go into networks of such inputs, prepared as a saved model says.
+
+    >>> restore(None, (28, 28), "cpu", NOTHING).shape.channels
     1
     """
-    if entry is not None:
-        extractor = restore_extractor(entry, device, allowed=allowed)
+    if isinstance(entry, BackboneEntry):
+        extractor = restore_extractor(entry, device, allowed=trusted.backbone)
         return Representation(extractor.shape, extractor)
+    if isinstance(entry, EmbeddingEntry):
+        column = trusted.text_column or entry.column
+        model = restore_text_model(entry, device, allowed=trusted.embedding)
+        shape = InputShape("texts", text_column=column)
+        return Representation(shape, TextExtractor(model, column))
+    if entry is not None:
+        return Representation(InputShape("tables"), TableExtractor(entry))
     if len(axes) == 1:
         return Representation(InputShape("vectors", n_features=axes[0]))
     return Representation(InputShape("images", axes[0], axes[1], 3 if len(axes) == 3 else 1))

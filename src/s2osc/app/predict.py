@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from s2osc.app.extract import restore
+from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.result import (
     TABLE_WRITERS,
     known_confidence,
     skipped_note,
     table_bytes,
+    texts_of,
 )
 from s2osc.app.results_folder import read_current
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
@@ -27,7 +28,7 @@ def predict_files(
     items: Path,
     out: Path,
     *,
-    backbone: str | None = None,
+    trusted: Trusted = NOTHING,
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
@@ -39,7 +40,7 @@ def predict_files(
     with result_file(out, force=force) as write:
         saved = read_current(model, lambda folder: load_model(folder, device))
         axes = saved.model.teacher.network.input_shape
-        represented = restore(saved.backbone, axes, device, allowed=backbone)
+        represented = restore(saved.preparation, axes, device, trusted)
         found = read_items(items, like=represented.shape, max_megapixels=max_megapixels)
         with collect_warnings() as notes:
             inputs = represented.inputs(found.inputs, Stopwatch())
@@ -47,6 +48,7 @@ def predict_files(
         table = table_bytes(
             out.suffix,
             names=found.names,
+            texts=texts_of(found.inputs) if represented.shape.kind == "texts" else None,
             answer=answer,
             nearest_confidence=known_confidence(saved.model.probabilities(inputs)),
             operating_point=saved.model.operating_point,

@@ -5,6 +5,7 @@
     scores.parquet               what was measured about each item of the pool, and
     seeds.parquet                about each seed: no decision changes either
     checked.parquet              items of the pool that a person was asked about, and their labels
+    items.parquet                the texts of the pool, or the columns used; none of other items
     report.html                  the page, and in report.safetensors what it was drawn from
     model/                       the model (``pipeline/storage.py``)
 
@@ -28,6 +29,7 @@ from safetensors.numpy import load, save
 
 from s2osc.app.results_folder import (
     CHECKED,
+    ITEMS,
     MODEL,
     SCORES,
     SEEDS,
@@ -36,8 +38,10 @@ from s2osc.app.results_folder import (
     UNFINISHED,
     check_summary,
 )
-from s2osc.codec import from_plain
+from s2osc.codec import from_plain, to_plain
+from s2osc.data.columns import Columns, Table
 from s2osc.data.inputs import Skipped
+from s2osc.data.tables import TEXT, read_table
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
 from s2osc.metrics import evaluate_by_name
@@ -45,10 +49,11 @@ from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
-from s2osc.pipeline.model_description import BackboneEntry
+from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
+from s2osc.pipeline.model_description import Preparation
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
-from s2osc.text import csv_cell
+from s2osc.text import clean_text, csv_cell, shortened
 from s2osc.types import UNKNOWN, UNSURE, Answer
 
 if TYPE_CHECKING:
@@ -60,6 +65,8 @@ DECISION = "decision."
 """How the names of settings begin that another decision may change."""
 COPY_AGAIN = "copy the result folder again or classify anew"
 LARGEST = 2**36  # bytes of what the page is drawn from
+LONGEST_TEXT = 1_000
+"""Characters of a text that tables and pages show."""
 COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
 FACTS: dict[str, Any] = {
     "title": str,
@@ -104,15 +111,18 @@ class Result:
     device: str
     versions: dict[str, str]
     seconds: dict[str, float]
+    embedding: str | None = None  # that texts went through
+    columns: Columns | None = None  # of a table
     stream: dict[str, Any] | None = None  # where in a stream this is
     check: Check = Check()  # what a person was asked about, and said
+    items: np.ndarray | Table | None = None  # (n,) texts, or rows; None for images and vectors
     # What the page is drawn from, until it is.
     embeddings: np.ndarray | None = None  # (n, d)
     images: np.ndarray | None = None  # (n, H, W[, 3]) uint8; None for vectors
     questions: tuple[Question, ...] = ()
     # Of a new fit alone.
     model: "OpenSetModel | KnownOnlyModel | None" = None
-    model_backbone: BackboneEntry | None = None
+    preparation: Preparation | None = None  # of the model's items
     skipped: tuple[Skipped, ...] = ()
 
     @property
@@ -120,6 +130,16 @@ class Result:
         """The settings that the pool was decided by."""
         own = {n: v for n, v in self.settings.items() if n.startswith(DECISION)}
         return change(DecisionSettings(), {n.removeprefix(DECISION): v for n, v in own.items()})
+
+    @cached_property
+    def texts(self) -> list[str] | None:
+        """What a person reads of each item; None where there are pictures, or only numbers."""
+        return texts_of(self.items)
+
+    @cached_property
+    def profiles(self) -> tuple[GroupProfile, ...]:
+        """What is typical of each group."""
+        return profile_groups(self.answer, self.classes, self.items)
 
     @cached_property
     def metrics(self) -> dict[str, float]:
@@ -160,10 +180,13 @@ class Result:
             "items": counts,
             "audit": audit and (tell(audit) if words else audit.to_json()),
             "counts": count_labels(self.answer, self.classes),
+            **({"groups": to_plain(self.profiles)} if self.profiles and words else {}),
             **({"metrics": self.metrics} if self.metrics else {}),
             "warnings": [*self.notes, *(caution.text for caution in limits)],
             "warning_codes": [*[None] * len(self.notes), *(caution.code for caution in limits)],
             **{name: getattr(self, name) for name in FACTS if name not in ("title", "seconds")},
+            **({"embedding": self.embedding} if self.embedding else {}),
+            **({"columns": to_plain(self.columns)} if self.columns else {}),
             **({"stream": self.stream} if self.stream else {}),
             "seconds": self.seconds,
         }
@@ -174,12 +197,13 @@ class Result:
         write_tables(folder, self)
         write_measured(folder, self)
         write_unfinished(folder, self)
+        write_items(folder / ITEMS, self)
         if self.skipped:
             write_skipped(folder / SKIPPED, self.skipped)
         if self.model is not None:
             from s2osc.pipeline.storage import save_model  # noqa: PLC0415  (it loads torch)
 
-            save_model(folder / MODEL, self.model, self.classes, self.model_backbone)
+            save_model(folder / MODEL, self.model, self.classes, self.preparation)
 
     @classmethod
     def load(cls, folder: Path, changes: Mapping[str, Any] | None = None) -> "Result":
@@ -209,7 +233,8 @@ class Result:
                 f"about {summary['items']['pool']}; {COPY_AGAIN}"
             )
         check = read_check(folder / CHECKED, measured["names"])
-        result = cls(**facts, **measured, check=check)
+        items = read_items(folder / ITEMS, len(measured["names"]))
+        result = cls(**facts, **measured, check=check, items=items)
         if unfinished.is_file() and not changes:
             return result
         with guarded(folder, COPY_AGAIN):
@@ -234,6 +259,15 @@ def known_confidence(probabilities: np.ndarray) -> np.ndarray:
     """
     known = probabilities[:, :-1]
     return known.max(1) / np.maximum(known.sum(1), 1e-12)
+
+
+def texts_of(items: np.ndarray | Table | None) -> list[str] | None:
+    """Texts, each on one line and not too long, or rows of a table in words; None of others."""
+    if items is None:
+        return None
+    if isinstance(items, Table):
+        return items.in_words()
+    return [clean_text(shortened(text, LONGEST_TEXT)) for text in items]
 
 
 def count_labels(answer: Answer, classes: Sequence[str]) -> dict[str, Any]:
@@ -269,6 +303,7 @@ def table_bytes(
     suffix: str,
     *,
     names: list[str],
+    texts: list[str] | None = None,
     answer: Answer,
     nearest_confidence: np.ndarray,
     operating_point: float | None,
@@ -282,6 +317,7 @@ def table_bytes(
     label_names = np.array([*classes, *UNNAMED], object)
     columns: dict[str, Any] = {
         "item": names,
+        **({"text": texts} if texts is not None else {}),
         "label": label_names[answer.labels],
         "group": pa.array(answer.groups, mask=answer.groups < 0),
         "confidence": answer.confidence.astype(np.float32),
@@ -304,6 +340,7 @@ def write_tables(folder: Path, result: Result) -> None:
         content = table_bytes(
             suffix,
             names=result.names,
+            texts=None if isinstance(result.items, Table) else result.texts,
             answer=result.answer,
             nearest_confidence=result.nearest_confidence,
             operating_point=result.audit.operating_point if result.audit else None,
@@ -358,6 +395,16 @@ def write_check(folder: Path, result: Result) -> None:
     pyarrow.parquet.write_table(pa.table(columns), folder / CHECKED)
 
 
+def write_items(path: Path, result: Result) -> None:
+    """Texts as they are, or the columns used; nothing of other items."""
+    items = result.items
+    if items is None:
+        return
+    columns = items.columns if isinstance(items, Table) else {TEXT: items}
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    pyarrow.parquet.write_table(pa.table(arrays), path)
+
+
 def write_unfinished(folder: Path, result: Result) -> None:
     """The answer exactly as it is, and what the page is drawn from."""
     arrays = {name: getattr(result.answer, name) for name in (*COLUMNS, "p_known")} | {
@@ -387,6 +434,8 @@ def read_facts(summary: Mapping[str, Any]) -> dict[str, Any]:
         "classes": classes,
         "audit": Audit.from_json(summary["audit"]) if summary["audit"] else None,
         "notes": tuple(text for text, code in zip_longest(texts, codes) if code is None),
+        "embedding": from_plain(str | None, summary.get("embedding"), "embedding"),
+        "columns": from_plain(Columns | None, summary.get("columns"), "columns"),
         "stream": from_plain(dict[str, Any] | None, summary.get("stream"), "stream"),
     }
 
@@ -479,6 +528,16 @@ def read_check(path: Path, names: list[str]) -> Check:
         if len(set(items)) < len(items) or not row_of.keys() >= set(items):
             raise ValueError("it is not about items of the pool, each of them once")
         return Check(tuple(row_of[item] for item in items), tuple(labels))
+
+
+def read_items(path: Path, n: int) -> np.ndarray | Table | None:
+    """What ``write_items`` wrote; None where there is no such file."""
+    if not path.exists():
+        return None
+    found = read_table(path)
+    if not isinstance(found.content, np.ndarray | Table) or len(found.names) != n:
+        raise DataError(f"{path} holds no texts or rows of {n} items; {COPY_AGAIN}")
+    return found.content
 
 
 def read_columns(path: Path) -> dict[str, pa.ChunkedArray]:

@@ -59,13 +59,15 @@ T = TypeVar("T")
 SUMMARY, SCORES, SEEDS = "summary.json", "scores.parquet", "seeds.parquet"
 TABLES = ("predictions.csv", "predictions.parquet")
 REPORT, DRAWING, SKIPPED = "report.html", "report.safetensors", "skipped.csv"
+ITEMS = "items.parquet"
+"""The texts of the pool, or the columns of its table that were used."""
 CHECKED = "checked.parquet"
 """The items of the pool that a person was asked about, and their labels."""
 UNFINISHED = ".unfinished.safetensors"
 """What the page needs and no other file holds, until the page is made."""
 MODEL = "model"
 RESULTS = (
-    *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, DRAWING, CHECKED),
+    *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, ITEMS, DRAWING, CHECKED),
     *(f"{MODEL}/model.json", f"{MODEL}/weights.safetensors"),
 )
 """The files of a result. Names that begin with a dot have no place in OUT."""

@@ -19,10 +19,11 @@ from s2osc.app.classify import (
     make_result,
     read_known,
 )
-from s2osc.app.extract import restore
+from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.report import describe_result
-from s2osc.app.result import Result, skipped_note
+from s2osc.app.result import Result, skipped_note, texts_of
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
+from s2osc.data.columns import Table
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
@@ -116,11 +117,8 @@ def init_files(
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
         preset, _ = choose_method(of_method, device, vectors=represented.is_vectors)
-        extractor = represented.extractor
         facts = StreamFacts(
-            preset=preset,
-            shape=represented.shape.note,
-            backbone=extractor.describe() if extractor else None,
+            preset=preset, shape=represented.shape.note, preparation=represented.preparation
         )
         with open_store(folder, make=True) as store:
             refuse_stream(folder)  # nor one that was begun meanwhile
@@ -179,7 +177,7 @@ def window_files(
     *,
     decision: Mapping[str, Any] | None = None,
     self_taught: bool = False,
-    backbone: str | None = None,
+    trusted: Trusted = NOTHING,
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
@@ -199,7 +197,7 @@ def window_files(
     with open_both(folder, out, force=force) as (store, results):
         before = store.read(device)
         preset, method = choose_decision(before, decision or {})
-        represented = restore(before.facts.backbone, before.item_shape, device, allowed=backbone)
+        represented = restore(before.facts.preparation, before.item_shape, device, trusted)
         with clock("read"):
             items = read_items(pool, like=represented.shape, max_megapixels=max_megapixels)
         check_items(items)
@@ -208,6 +206,9 @@ def window_files(
             learner = replace(before.incremental, method=method)
             opened = open_window(
                 before, inputs, items.names, asking, learner=learner, device=device
+            )
+            opened = opened._replace(
+                state=with_texts(opened.state, items.names, represented.readable(items.inputs))
             )
             learnt = None
             if self_taught:
@@ -356,10 +357,24 @@ def describe_shape(shape: InputShape, n_items: int) -> InputShape:
     """The shape with a sentence on the items brought to it."""
     if shape.kind == "vectors":
         note = f"{n_items:,} vectors of {shape.n_features:,} columns"
+    elif shape.kind != "images":
+        note = f"{n_items:,} {'texts' if shape.kind == 'texts' else 'rows of a table'}"
     else:
         colours = "RGB" if shape.channels == 3 else "grey"
         note = f"{n_items:,} images as {shape.width}x{shape.height} {colours}"
     return replace(shape, note=note)
+
+
+def with_texts(
+    state: StreamState, names: Sequence[str], items: np.ndarray | Table | None
+) -> StreamState:
+    """The state whose questions carry what a person reads of each item, where there is any."""
+    texts = texts_of(items)
+    if texts is None or state.questions is None:
+        return state
+    text_of = dict(zip(names, texts, strict=True))
+    asked = tuple(text_of[name] for name in state.questions.names)
+    return replace(state, questions=replace(state.questions, texts=asked))
 
 
 def note_closed(state: StreamState) -> list[str]:

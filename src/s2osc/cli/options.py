@@ -3,20 +3,24 @@
 import argparse
 import shlex
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.text import shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from s2osc.app.classify import Request
+    from s2osc.app.extract import Trusted
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
+LONGEST_WORDS = 50
+"""Characters of what is typical of a group."""
 
 
 def add_command(
@@ -34,7 +38,27 @@ def add_paths(parser: argparse.ArgumentParser, **options: str) -> None:
         parser.add_argument(f"--{name}", type=Path, required=True, help=words)
 
 
-def add_trusted_backbone(parser: argparse.ArgumentParser) -> None:
+def add_text_column(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--text-column", metavar="NAME", help="the column that has texts (default: text)"
+    )
+
+
+def trusted_of(options: argparse.Namespace) -> "Trusted":
+    from s2osc.app.extract import Trusted
+
+    return Trusted(options.backbone, options.embedding, options.text_column)
+
+
+def add_trusted(parser: argparse.ArgumentParser) -> None:
+    """Options for what a saved model needs, and no file may choose."""
+    parser.add_argument(
+        "--embedding",
+        metavar="NAME",
+        help="the model that made vectors of texts, where that is neither all-minilm-l6-v2 nor "
+        "wordllama: no other is loaded without its name",
+    )
+    add_text_column(parser)
     parser.add_argument(
         "--backbone",
         metavar="NAME",
@@ -59,6 +83,27 @@ def add_representation(parser: argparse.ArgumentParser) -> None:
         "of one in timm or on the Hugging Face hub; scratch for none. auto (the default) takes "
         "efficientnet-lite0 for images of more than 40 pixels a side. Features are kept in "
         "$S2OSC_CACHE or ~/.cache/s2osc/features",
+    )
+
+
+def add_tables(parser: argparse.ArgumentParser) -> None:
+    """Options for texts and tables."""
+    add_text_column(parser)
+    parser.add_argument(
+        "--embedding",
+        default="auto",
+        metavar="NAME",
+        help="the model that makes vectors of texts: all-minilm-l6-v2 (the default), wordllama, "
+        "which is quicker and blind to the order of words, or the name or folder of one of "
+        "sentence-transformers",
+    )
+    parser.add_argument(
+        "--keep-column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        dest="keep_columns",
+        help="use a column of a table that looks like an identifier; may be given several times",
     )
 
 
@@ -186,7 +231,8 @@ def request_of(options: argparse.Namespace) -> "Request":
         if not equals:
             raise SettingsError(f"--set is {setting!r}; give NAME=VALUE, such as student.tau=0.9")
         changes[name.strip()] = value.strip()
-    reading = ("side", "backbone", "max_megapixels")  # of commands that read files
+    # Of commands that read files.
+    reading = ("side", "backbone", "embedding", "text_column", "keep_columns", "max_megapixels")
     return Request(
         preset=options.preset,
         changes=changes,
@@ -211,7 +257,10 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     table.add_column("answer")
     table.add_column("items", justify="right")
     _add_counts(table, counts["known"], "{}", "classes")
-    _add_counts(table, counts["groups"], "unknown, group {}", "groups", style="bold")
+    profiles = {str(p["group"]): p["typical"] for p in summary.get("groups", ())}
+    _add_counts(
+        table, counts["groups"], "unknown, group {}", "groups", words=profiles, style="bold"
+    )
     if counts["unsure"]:
         table.add_row("unsure", f"{counts['unsure']:,}", style="italic")
     say(table, soft_wrap=False)
@@ -238,13 +287,21 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
 
 
 def _add_counts(
-    table: "Table", counts: dict[str, int], wording: str, what: str, style: str | None = None
+    table: "Table",
+    counts: dict[str, int],
+    wording: str,
+    what: str,
+    *,
+    words: Mapping[str, Sequence[str]] | None = None,
+    style: str | None = None,
 ) -> None:
     """A row for each class or group; of very many, those with the most items."""
+    words = words or {}
     largest = sorted(counts, key=lambda name: -counts[name])
     rest = largest[MOST_ROWS:]
     for name in largest[:MOST_ROWS] if rest else counts:
-        table.add_row(wording.format(name), f"{counts[name]:,}", style=style)
+        typical = f": {shortened(', '.join(words[name]), LONGEST_WORDS)}" if words.get(name) else ""
+        table.add_row(wording.format(name) + typical, f"{counts[name]:,}", style=style)
     if rest:
         n_items = sum(counts[name] for name in rest)
         table.add_row(f"... and {len(rest):,} more {what}, see predictions.csv", f"{n_items:,}")

@@ -14,12 +14,14 @@ from s2osc.cli.options import (
     add_reading,
     add_representation,
     add_run,
-    add_trusted_backbone,
+    add_tables,
+    add_trusted,
     decision_of,
     printer,
     quoted,
     request_of,
     show_result,
+    trusted_of,
 )
 from s2osc.errors import SettingsError
 from s2osc.text import at_most, listed, plural, rounded_percent
@@ -65,12 +67,14 @@ def _add_classify(commands: Any) -> None:
     )
     add_paths(
         parser,
-        known="labelled items: a folder per class, a manifest (CSV or Parquet with path,label), "
-        ".npz (x, y, optional classes), or Parquet of vectors with a label column",
-        pool="items to classify: a folder of images, a manifest, .npy, .npz, or Parquet of vectors",
+        known="labelled items: a folder per class, a manifest (a table with path,label), .npz (x, "
+        "y, optional classes), or a table (CSV, Parquet, JSON lines) of texts (text,label), or of "
+        "numbers and words with a label column",
+        pool="items to classify: a folder of images, a manifest, .npy, .npz, or a table",
         out="folder for the results",
     )
     add_representation(parser)
+    add_tables(parser)
     add_reading(parser)
     add_force(parser)
     add_run(parser)
@@ -85,7 +89,7 @@ def _add_predict(commands: Any) -> None:
         items="new items, in any form --pool takes",
         out="a .csv or .parquet file",
     )
-    add_trusted_backbone(parser)
+    add_trusted(parser)
     add_device(parser)
     add_reading(parser)
     add_force(parser)
@@ -160,7 +164,7 @@ def predict(options: argparse.Namespace) -> None:
             options.model,
             options.items,
             options.out,
-            backbone=options.backbone,
+            trusted=trusted_of(options),
             device=options.device,
             max_megapixels=options.max_megapixels,
             force=options.force,
@@ -231,7 +235,7 @@ def show_asked(asked: "Asked", out: Path) -> None:
     again = f", {n_again:,} of them asked before" if n_again else ""
     say(f"{plural(asked.n_open, 'item')} to label{again}: {asked.table}")
     if asked.page:
-        say(f"The same with pictures, to label and save there: {asked.page}")
+        say(f"The same as a page, to label and save there: {asked.page}")
     say(f"Known classes: {listed(asked.result.classes)}; for anything else write unknown. Then:")
     say(f"  s2osc check --out {quoted(out)} --labels {quoted(asked.table)}")
 

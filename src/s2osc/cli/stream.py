@@ -19,12 +19,14 @@ from s2osc.cli.options import (
     add_reading,
     add_representation,
     add_run,
-    add_trusted_backbone,
+    add_tables,
+    add_trusted,
     decision_of,
     printer,
     quoted,
     request_of,
     show_result,
+    trusted_of,
 )
 from s2osc.text import listed
 
@@ -75,6 +77,7 @@ def _add_init(actions: Any) -> None:
     add_paths(parser, known="labelled items, as `s2osc classify` takes them")
     _add_memory(parser)
     add_representation(parser)
+    add_tables(parser)
     add_reading(parser)
     add_run(parser)
 
@@ -115,7 +118,7 @@ def _add_window(actions: Any) -> None:
     )
     _add_asking(parser)
     add_decision(parser)
-    add_trusted_backbone(parser)
+    add_trusted(parser)
     add_device(parser)
     add_reading(parser)
     add_force(parser)
@@ -167,6 +170,7 @@ def _add_simulate(actions: Any) -> None:
     _add_asking(parser)
     _add_memory(parser)
     add_representation(parser)
+    add_tables(parser)
     add_folder(parser)
     add_reading(parser)
     add_force(parser)
@@ -207,7 +211,7 @@ def window(options: argparse.Namespace) -> None:
             QuerySettings(options.budget, options.queries),
             decision=decision_of(options),
             self_taught=options.self_taught,
-            backbone=options.backbone,
+            trusted=trusted_of(options),
             device=options.device,
             max_megapixels=options.max_megapixels,
             force=options.force,

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.data.columns import Table
 from s2osc.data.download import RemoteFile, check_file, download_file
 from s2osc.data.formats import Arrays, read_cifar, read_cinic, read_digits_csv, read_idx, read_svhn
 from s2osc.data.tables import load_arrays, read_table
@@ -399,7 +400,8 @@ def _load_csv(name: str, path: Path) -> Dataset:
         labels = [clean_name(label) for _, label in pairs]
     else:
         contents = read_table(path)
-        inputs, labels = np.asarray(contents.content), contents.labels
+        found, labels = contents.content, contents.labels
+        inputs = found.as_vectors(str(path)) if isinstance(found, Table) else np.asarray(found)
     if not labels or "" in labels or inputs.dtype.kind == "O":
         raise DataError(f"{path} holds no labelled vectors or titles; give {CSV_FORM}")
     classes, numbers = np.unique(labels, return_inverse=True)

@@ -38,11 +38,12 @@ R = TypeVar("R")
 class InputShape:
     """The one shape all items of a run have; a model is used again on items brought to it."""
 
-    kind: Literal["images", "vectors"]
+    kind: Literal["images", "vectors", "texts", "tables"]
     height: int = 0
     width: int = 0
     channels: int = 0  # 1 (grey) or 3 (RGB)
     n_features: int = 0  # vectors only
+    text_column: str = ""  # texts only: where tables have them
     note: str = ""  # one sentence: what was found, and what was made of it
 
     @property

@@ -1,9 +1,11 @@
 """A user's folders, manifests, tables and arrays -> arrays.
 
     folder of images, manifest (path, label)    ─► files ─► headers ─┐
-    .npy, .npz, Parquet or CSV of vectors       ─► array ────────────┴► one shape ─► Items
+    .npy, .npz, a column of lists               ─► array ────────────┼► one shape ─► Items
+    CSV, Parquet, JSON lines                    ─► texts or columns ─┘
 
-What cannot be used is refused with one line; an image that cannot be read is skipped and named.
+What cannot be used is refused with one line; an image that cannot be read, or a text that is empty,
+is skipped and named.
 """
 
 import os
@@ -18,6 +20,7 @@ from typing import Literal
 
 import numpy as np
 
+from s2osc.data.columns import Table
 from s2osc.data.images import (
     IMAGE_SUFFIXES,
     Header,
@@ -29,10 +32,10 @@ from s2osc.data.images import (
     read_headers,
     read_pixels,
 )
-from s2osc.data.tables import ARRAY_SUFFIXES, TABLE_SUFFIXES, read_arrays, read_table
+from s2osc.data.tables import ARRAY_SUFFIXES, TABLE_SUFFIXES, TEXT, read_arrays, read_table
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.files import check_regular
-from s2osc.text import check_name, clean_items, clean_text
+from s2osc.text import check_name, clean_items, clean_text, listed
 
 MAX_MEGAPIXELS = 50.0
 RESERVED_CLASSES = ("", "unknown", "unsure")
@@ -51,7 +54,7 @@ class Items:
     """What was read from one source."""
 
     names: list[str]  # path relative to the source, `item` or `id` column, or row number from 0
-    inputs: np.ndarray  # (n, H, W[, 3]) uint8 or (n, D) float32
+    inputs: np.ndarray | Table  # (n, H, W[, 3]) uint8, (n, D) float32, (n,) texts, or columns
     labels: list[str] | None = None  # class, or truth where the pool gives it ("" = none)
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -65,9 +68,10 @@ class Source:
 
     path: Path
     names: list[str]
-    content: list[Path] | np.ndarray
+    content: list[Path] | np.ndarray | Table
     labels: list[str] | None = None
     found: str = "images"  # columns or arrays, for messages
+    text_column: str = ""  # where a table has texts
     skipped: list[Skipped] = field(default_factory=list)
 
     @property
@@ -78,13 +82,19 @@ class Source:
         return 0
 
     @property
-    def kind(self) -> Literal["images", "vectors"]:
+    def kind(self) -> Literal["images", "vectors", "texts", "tables"]:
+        if isinstance(self.content, Table):
+            return "tables"
+        if isinstance(self.content, np.ndarray) and self.content.ndim == 1:
+            return "texts"
         return "vectors" if self.n_features else "images"
 
     def keep(self, rows: Sequence[int]) -> "Source":
         """The items in these rows."""
         names = [self.names[row] for row in rows]
         labels = self.labels and [self.labels[row] for row in rows]
+        if isinstance(self.content, Table):
+            return replace(self, names=names, labels=labels, content=self.content.keep(rows))
         if isinstance(self.content, np.ndarray):
             return replace(self, names=names, labels=labels, content=self.content[rows])
         content = [self.content[row] for row in rows]
@@ -104,7 +114,13 @@ class OpenSources:
         """One shape for the items of both; ``side`` and ``largest`` as in ``choose_shape``."""
         if self.known.kind == "vectors":
             _check_widths(self.known, self.pool)
+        elif self.known.kind == "tables":
+            _check_columns(self.known, self.pool)
         return _shape_of([self.known, self.pool], self.headers, side, **largest)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self.known, self.pool
 
     def read(self, shape: InputShape) -> tuple[Items, Items]:
         """All items in that shape."""
@@ -120,6 +136,10 @@ class OpenKnown:
     headers: list[Header]
     n_of_class: Mapping[str, int]
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.known,)
+
     def shape(self, side: int | None = None, **largest: int) -> InputShape:
         return _shape_of([self.known], self.headers, side, **largest)
 
@@ -130,36 +150,43 @@ class OpenKnown:
 
 
 def open_known_and_pool(
-    known: Path, pool: Path, *, max_megapixels: float = MAX_MEGAPIXELS
+    known: Path,
+    pool: Path,
+    *,
+    max_megapixels: float = MAX_MEGAPIXELS,
+    text_column: str | None = None,
 ) -> OpenSources:
     """Find labelled items and a pool, and measure them where they are images."""
-    known_source, pool_source = _open_known(Path(known)), _open(Path(pool))
+    known_source = _open_known(Path(known), text_column)
+    pool_source = _open(Path(pool), text_column)
+    if {known_source.kind, pool_source.kind} == {"vectors", "tables"}:
+        known_source, pool_source = _as_vectors(known_source), _as_vectors(pool_source)
     if known_source.kind != pool_source.kind:
         raise DataError(
             f"the pool holds {pool_source.kind}, the known items hold {known_source.kind}; "
-            "give both as images or both as vectors"
+            "give the same in both"
         )
     classes = Counter(known_source.labels)
-    if known_source.kind == "vectors":
-        return OpenSources(known_source, pool_source, [], classes)
     known_source, known_headers = _measure(known_source, max_megapixels)
     pool_source, pool_headers = _measure(pool_source, max_megapixels)
     return OpenSources(known_source, pool_source, known_headers + pool_headers, classes)
 
 
-def open_known(known: Path, *, max_megapixels: float = MAX_MEGAPIXELS) -> OpenKnown:
+def open_known(
+    known: Path, *, max_megapixels: float = MAX_MEGAPIXELS, text_column: str | None = None
+) -> OpenKnown:
     """Find labelled items, and measure them where they are images."""
-    source = _open_known(Path(known))
+    source = _open_known(Path(known), text_column)
     classes = Counter(source.labels)
-    if source.kind == "vectors":
-        return OpenKnown(source, [], classes)
     source, headers = _measure(source, max_megapixels)
     return OpenKnown(source, headers, classes)
 
 
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:
     """Items for a trained model, brought to the shape it was trained on."""
-    opened = _open(Path(source))
+    opened = _open(Path(source), like.text_column if like.kind == "texts" else None)
+    if (opened.kind, like.kind) == ("tables", "vectors"):
+        opened = _as_vectors(opened)
     if opened.kind != like.kind:
         raise DataError(
             f"{source} holds {opened.kind}, the model was trained on {like.kind}; give those"
@@ -169,9 +196,15 @@ def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_ME
             f"{source} has {opened.n_features} columns, the model was trained on "
             f"{like.n_features}; give vectors made in the same way"
         )
-    if opened.kind == "images":
-        opened, _ = _measure(opened, max_megapixels)
+    opened, _ = _measure(opened, max_megapixels)
     return _load(opened, like)
+
+
+def _as_vectors(source: Source) -> Source:
+    """A table of numbers alone as vectors, for items that have no names of columns."""
+    if isinstance(source.content, Table):
+        return replace(source, content=source.content.as_vectors(str(source.path)))
+    return source
 
 
 def encode_labels(labels: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -191,7 +224,14 @@ def _class_order(name: str) -> tuple[bool, float, str]:
 
 
 def _measure(source: Source, max_megapixels: float) -> tuple[Source, list[Header]]:
-    """The size of every image, and the source without those that have none."""
+    """The size of every image, and the source without those that have none, or no words."""
+    if source.kind == "texts":
+        assert isinstance(source.content, np.ndarray)
+        reasons = ["" if text.strip() else "its text is empty" for text in source.content]
+        return _skip(source, reasons), []
+    if source.kind != "images":
+        return source, []
+    assert not isinstance(source.content, Table)
     if not 0 < max_megapixels < inf:
         raise SettingsError(f"--max-megapixels is {max_megapixels:g}; give a number above 0")
     if isinstance(source.content, np.ndarray):
@@ -204,14 +244,15 @@ def _measure(source: Source, max_megapixels: float) -> tuple[Source, list[Header
 def _load(source: Source, shape: InputShape) -> Items:
     inputs = source.content
     if shape.kind == "images":
-        inputs, reasons = read_pixels(source.content, shape, source.path.name)
+        assert not isinstance(inputs, Table)
+        inputs, reasons = read_pixels(inputs, shape, source.path.name)
         source = _skip(source, reasons)
-    assert isinstance(inputs, np.ndarray)
+    assert not isinstance(inputs, list)
     return Items(source.names, inputs, source.labels, source.skipped)
 
 
 def _skip(source: Source, reasons: Sequence[str]) -> Source:
-    """The source without the images that have a reason; more than half of them are an error."""
+    """The source without the items that have a reason; more than half of them are an error."""
     if not any(reasons):
         return source
     named = zip(source.names, reasons, strict=True)
@@ -219,7 +260,7 @@ def _skip(source: Source, reasons: Sequence[str]) -> Source:
     n_images = len(source.names) + len(source.skipped)
     if 2 * len(skipped) > n_images:
         raise DataError(
-            f"{len(skipped)} of the {n_images} images of {source.path} cannot be read "
+            f"{len(skipped)} of the {n_images} {source.kind} of {source.path} cannot be read "
             f"(first: {skipped[0].name}, {skipped[0].reason}); mend or remove them"
         )
     readable = [row for row, reason in enumerate(reasons) if not reason]
@@ -234,13 +275,38 @@ def _check_widths(known: Source, pool: Source) -> None:
         )
 
 
+def _check_columns(known: Source, pool: Source) -> None:
+    """Refuse a pool without the columns of the labelled items; name those it has beside them."""
+    assert isinstance(known.content, Table)
+    assert isinstance(pool.content, Table)
+    wanted, there = known.content.columns, pool.content.columns
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise DataError(
+            f"the pool lacks columns of the known items: {listed(missing)}; found: "
+            f"{listed(list(there))}; give the same columns in both"
+        )
+    more = [name for name in there if name not in wanted]
+    if more:
+        warnings.warn(
+            f"{pool.path}: columns that the known items lack are not used: {listed(more)}",
+            S2OSCWarning,
+            stacklevel=4,
+        )
+
+
 def _shape_of(
     sources: Sequence[Source], headers: Sequence[Header], side: int | None, **largest: int
 ) -> InputShape:
     if sources[0].kind == "images":
         return choose_shape(headers, side, **largest)
-    n_features = sources[0].n_features
-    note = f"{sum(len(s.names) for s in sources):,} vectors of {n_features:,} columns"
+    n_items, n_features = sum(len(s.names) for s in sources), sources[0].n_features
+    if sources[0].kind == "texts":
+        column = sources[0].text_column
+        return InputShape("texts", text_column=column, note=f"{n_items:,} texts")
+    if sources[0].kind == "tables":
+        return InputShape("tables", note=f"a table of {n_items:,} rows")
+    note = f"{n_items:,} vectors of {n_features:,} columns"
     return InputShape("vectors", n_features=n_features, note=note)
 
 
@@ -263,10 +329,10 @@ def _check_classes(path: Path, found: Mapping[str, int], labels: Sequence[str] |
         )
 
 
-def _open_known(path: Path) -> Source:
+def _open_known(path: Path, text_column: str | None) -> Source:
     if os.path.isdir(path):
         return _open_class_folders(path)
-    source = _open(path)
+    source = _open(path, text_column)
     if source.labels is None:
         raise DataError(
             f"{path} holds no labels; found {source.found}; give a folder per class, a table with "
@@ -313,7 +379,7 @@ def _open_class_folders(path: Path) -> Source:
     return Source(path, _relative_names(files, path), files, labels)
 
 
-def _open(path: Path) -> Source:
+def _open(path: Path, text_column: str | None) -> Source:
     if not os.path.exists(path):
         raise DataError(f"there is no file or folder {path}")
     suffix = path.suffix.lower()
@@ -326,10 +392,12 @@ def _open(path: Path) -> Source:
     elif suffix in ARRAY_SUFFIXES:
         source = Source(path, *read_arrays(path))
     elif suffix in TABLE_SUFFIXES:
-        source = Source(path, *read_table(path))
+        found = read_table(path, text_column)
+        source = Source(path, *found, text_column=text_column or TEXT)
     else:
         raise DataError(
-            f"{path} is not read; give a folder of images, or a .csv, .parquet, .npy or .npz file"
+            f"{path} is not read; give a folder of images, or a .csv, .parquet, .jsonl, .npy or "
+            ".npz file"
         )
     if not source.names:
         raise DataError(f"{path} is empty; it holds no {'images' if is_folder else 'items'}")

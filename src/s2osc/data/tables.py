@@ -1,7 +1,7 @@
-"""Arrays and tables in files -> names, labels, and vectors, images or paths of images.
+"""Arrays and tables in files -> names, labels, and vectors, images, texts or columns.
 
-    .npy, .npz       ─► the arrays `x`, `y`, `classes` ─┐
-    CSV, Parquet     ─► columns ────────────────────────┴► Contents
+    .npy, .npz                   ─► the arrays `x`, `y`, `classes` ─┐
+    CSV, Parquet, JSON lines     ─► columns ────────────────────────┴► Contents
 
 What cannot be used is refused with one line.
 """
@@ -9,11 +9,12 @@ What cannot be used is refused with one line.
 import csv
 import math
 import os
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,11 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from s2osc.data.columns import Table
 from s2osc.errors import DataError
-from s2osc.files import check_regular, guarded
+from s2osc.files import check_regular, guarded, parse_json, reason
 from s2osc.text import clean_items, clean_name, clean_text, from_csv_cell, listed
-from s2osc.types import IMAGE_NDIMS, check_inputs
+from s2osc.types import IMAGE_NDIMS, LARGEST_INPUT, check_inputs
 
 KINDS = "buifUSM"  # numbers, text and dates: nothing that would be run or unpickled
 ZIP_METHODS = (
@@ -38,19 +40,30 @@ HEADER_READERS = {
 }
 ARRAY_ADVICE = "save plain arrays, without Python objects, by np.save or np.savez"
 ARRAY_SUFFIXES = (".npy", ".npz")
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
-TEXT_COLUMNS = ("path", "label", "item", "id")
+JSON_SUFFIXES = (".jsonl", ".ndjson")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", *JSON_SUFFIXES)
+TEXT = "text"
+OTHER_LABELS = ("class", "classes", "target", "y", "labels", "category", "species")
+"""What columns of classes are called in the tables of others."""
+ROW_NUMBERS = ("__index_level_", "Unnamed: ")
+"""How the names of columns begin in which pandas writes row numbers, if they have a name."""
+NAMED_COLUMNS = ("path", "label", "item", "id")
 TABLE_ADVICE = (
-    "give `path` for image files, one column of lists of numbers, "
-    "or columns of numbers with no text but `label`, `item` and `id`"
+    "give `path` for image files, `text` for texts, one column of lists of numbers, or columns of "
+    "numbers and words, beside `label`, `item` and `id`"
 )
+NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
+MOSTLY = 0.9
+"""Of the cells of a column, by numbers, from which on others among them are mistakes."""
+LARGEST_FILE = 2**31 - 2
+"""Bytes that Arrow reads at once, to see the types of columns in all rows."""
 
 
 class Contents(NamedTuple):
     """What one file holds."""
 
     names: list[str]  # `path`, `item` or `id` column, or row number from 0
-    content: list[Path] | np.ndarray  # paths, (n, H, W[, 3]) uint8 or (n, D) float32
+    content: list[Path] | np.ndarray | Table  # paths, images, (n, D) float32, (n,) texts, columns
     labels: list[str] | None  # "" where an item has none
     found: str  # columns or arrays, for messages
 
@@ -73,33 +86,56 @@ def read_arrays(path: Path) -> Contents:
     return Contents(names, inputs, labels, "the arrays `x` and `y`")
 
 
-def read_table(path: Path) -> Contents:
-    """The items, and labels where there are any, of a manifest or a table of vectors."""
+def read_table(path: Path, text_column: str | None = None) -> Contents:
+    """The items, and labels where there are any, of a manifest or a table.
+
+    Items are texts where there is a column `text`, or the one that is asked for.
+    """
     check_regular(path)
-    is_parquet = path.suffix.lower() == ".parquet"
-    table = _read_parquet(path) if is_parquet else _read_csv(path)
+    reader = {".parquet": _read_parquet} | dict.fromkeys(JSON_SUFFIXES, _read_json_lines)
+    suffix = path.suffix.lower()
+    table = reader[suffix](path) if suffix in reader else _read_csv(path, text_column or TEXT)
     columns = table.column_names
-    found = f"the columns {listed(columns)}"
+    found = f"the columns {listed(columns)}{_label_hint(columns)}"
     if len(set(columns)) < len(columns):
         twice = [name for name, count in Counter(columns).items() if count > 1]
         raise DataError(f"{path} has several columns called {listed(twice)}; rename them")
+    if text_column and text_column not in columns:
+        raise DataError(
+            f"{path} has no column `{text_column}`; found: {listed(columns)}; give one of "
+            "them with --text-column"
+        )
     if table.num_rows == 0:
         return Contents([], [], None, found)
-    text = {}
-    for name in (name for name in TEXT_COLUMNS if name in columns):
+    cells: dict[str, list[Any]] = {}
+    for name in (name for name in NAMED_COLUMNS if name in columns and name != text_column):
         with guarded(path, f"give the column `{name}` as text"):
-            cells = table[name].to_pylist()
-            text[name] = cells if is_parquet else [from_csv_cell(cell or "") for cell in cells]
-    if "path" in text:
-        names = [_text(cell) for cell in text["path"]]
-        content: list[Path] | np.ndarray = [path.parent / name for name in names]
+            values = table[name].to_pylist()
+            is_csv = suffix not in reader
+            cells[name] = [from_csv_cell(cell or "") for cell in values] if is_csv else values
+    ids = cells.get("item") or cells.get("id") or range(table.num_rows)
+    names = [_text(cell) for cell in ids]
+    content: list[Path] | np.ndarray | Table
+    if "path" in cells:
+        names = [_text(cell) for cell in cells["path"]]
+        content = [path.parent / name for name in names]
     else:
-        ids = text.get("item") or text.get("id") or range(table.num_rows)
-        names = [_text(cell) for cell in ids]
         with guarded(path, TABLE_ADVICE):
-            content = _as_inputs(_vectors_of(path, table), str(path))
-    labels = [clean_name(_text(cell)) for cell in text.get("label", ())]
+            content = _content_of(path, table, text_column)
+    labels = [clean_name(_text(cell)) for cell in cells.get("label", ())]
     return Contents(clean_items(names), content, labels if any(labels) else None, found)
+
+
+def _label_hint(columns: Sequence[str]) -> str:
+    """What to do where labels have one of their other names.
+
+    >>> _label_hint(["width", "Class"])
+    ' (rename `Class` to `label` if it holds the classes)'
+    """
+    other = next((name for name in columns if name.casefold() in OTHER_LABELS), None)
+    if other is None or "label" in columns:
+        return ""
+    return f" (rename `{other}` to `label` if it holds the classes)"
 
 
 def _class_names(y: np.ndarray, classes: np.ndarray | None, path: Path) -> list[str]:
@@ -156,8 +192,11 @@ def _read_parquet(path: Path) -> pa.Table:
         return table.rename_columns([_column_name(name) for name in table.column_names])
 
 
-def _read_csv(path: Path) -> pa.Table:
-    """A manifest as it is written; of vectors, the text columns as written, others as numbers."""
+def _read_csv(path: Path, text_column: str) -> pa.Table:
+    """Columns with a meaning as they are written; others as the types that all of their rows have.
+
+    A manifest is all as it is written.
+    """
     with (
         guarded(path, "save it as CSV in UTF-8 text"),
         path.open(encoding="utf-8-sig", newline="") as lines,
@@ -167,18 +206,52 @@ def _read_csv(path: Path) -> pa.Table:
         cells = next(csv.reader([first], delimiter=delimiter), [])
     has_header = not _are_numbers(cells) or cells == [str(i) for i in range(len(cells))]
     columns = [_column_name(cell) if has_header else str(i) for i, cell in enumerate(cells)]
-    others = pa.string() if "path" in columns else pa.float32()
-    types = {name: pa.string() if name in TEXT_COLUMNS else others for name in columns}
+    as_written = columns if "path" in columns else (*NAMED_COLUMNS, text_column)
+    types = {name: pa.string() for name in columns if name in as_written}
     advice = f"found the columns {listed(columns)}; {TABLE_ADVICE}"
+    size = path.stat().st_size
     with guarded(path, advice), path.open("rb") as file:
+        if size > LARGEST_FILE:
+            raise ValueError(f"it has {size:,} bytes, and CSV of at most {LARGEST_FILE:,} is read")
         return pyarrow.csv.read_csv(
             file,
-            pyarrow.csv.ReadOptions(column_names=columns, skip_rows=int(has_header)),
-            pyarrow.csv.ParseOptions(delimiter=delimiter),
+            pyarrow.csv.ReadOptions(
+                column_names=columns, skip_rows=int(has_header), block_size=size + 1
+            ),
+            pyarrow.csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=text_column in columns
+            ),
             pyarrow.csv.ConvertOptions(
                 column_types=types, include_columns=[name for name in columns if name]
             ),
         )
+
+
+def _read_json_lines(path: Path) -> pa.Table:
+    """An object in each line; a key that a line lacks is missing there."""
+    rows: list[dict[str, Any]] = []
+    number = 0
+    with guarded(path, "give one JSON object in each line, in UTF-8"):
+        with path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    try:
+                        rows.append(parse_json(line))
+                    except ValueError as error:
+                        raise ValueError(f"line {number}: {reason(error)}") from error
+        names = dict.fromkeys(name for row in rows for name in row)
+        if not names:
+            return pa.table({})
+        columns = [_json_column([row.get(name) for row in rows]) for name in names]
+        return pa.table(columns, [_column_name(name) for name in names])
+
+
+def _json_column(values: list[Any]) -> pa.Array:
+    """Values of one type as they are; of several, as text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} or len(kinds) <= 1:
+        return pa.array(values)
+    return pa.array([None if value is None else str(value) for value in values])
 
 
 def _column_name(name: str) -> str:
@@ -188,7 +261,7 @@ def _column_name(name: str) -> str:
     ('label', 'Width')
     """
     name = clean_text(name)
-    return name.lower() if name.lower() in TEXT_COLUMNS else name
+    return name.lower() if name.lower() in (*NAMED_COLUMNS, TEXT) else name
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -198,26 +271,71 @@ def _are_numbers(cells: Sequence[str]) -> bool:
         return False
 
 
-def _vectors_of(path: Path, table: pa.Table) -> np.ndarray:
-    """The one column of lists, or all columns of numbers side by side."""
-    # pandas writes row numbers as a column without a name, or with one of these.
+def _content_of(path: Path, table: pa.Table, text_column: str | None) -> np.ndarray | Table:
+    """The texts, the one column of lists, or all columns."""
+    name = text_column or TEXT
+    if name in table.column_names and (text_column or _is_words(table.schema.field(name).type)):
+        return _texts_of(table[name])
     columns = [
         name
         for name in table.column_names
-        if name
-        and name not in TEXT_COLUMNS
-        and not name.startswith(("__index_level_", "Unnamed: "))
+        if name and name not in NAMED_COLUMNS and not name.startswith(ROW_NUMBERS)
     ]
     lists = [name for name in columns if _is_list(table.schema.field(name).type)]
     if len(lists) == 1:
-        return _vectors_of_lists(table[lists[0]], f"the column `{lists[0]}` of {path}")
-    if not columns or not all(_is_number(table.schema.field(name).type) for name in columns):
+        what = f"the column `{lists[0]}` of {path}"
+        return _as_inputs(_vectors_of_lists(table[lists[0]], what), str(path))
+    if not columns:
         raise DataError(f"{path} has the columns {listed(table.column_names)}; {TABLE_ADVICE}")
-    vectors = np.empty((table.num_rows, len(columns)), dtype=np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for index, name in enumerate(columns):
-            vectors[:, index] = table[name].to_numpy()
-    return vectors
+    return Table({name: column_values(table[name], name, path) for name in columns})
+
+
+def _texts_of(column: pa.ChunkedArray) -> np.ndarray:
+    """Texts as they are; missing ones are empty."""
+    texts = np.empty(len(column), object)
+    texts[:] = ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    return texts
+
+
+def column_values(column: pa.ChunkedArray, name: str, where: object) -> np.ndarray:
+    """Numbers, dates or words of the column of a table, which lies at ``where``."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column_values(column.cast(kind.value_type), name, where)
+    if pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+        column = column.cast(pa.float64())
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("s"), safe=False).to_numpy().astype("datetime64[s]")
+    if _is_number(column.type):
+        values = column.to_numpy()
+        largest = np.nanmax(np.abs(values.astype(np.float64)), initial=0)
+        if largest > LARGEST_INPUT:
+            raise DataError(
+                f"the column `{name}` of {where} holds {largest:g}, beyond {LARGEST_INPUT:g}; "
+                "bring it to a scale near 1, or leave it out"
+            )
+        return values
+    if not _is_words(kind):
+        raise DataError(f"the column `{name}` of {where} is of type {kind}; {TABLE_ADVICE}")
+    words = np.empty(len(column), object)
+    words[:] = [clean_text(_text(cell)) for cell in column.to_pylist()]
+    _check_words(words, name, where)
+    return words
+
+
+def _check_words(words: np.ndarray, name: str, where: object) -> None:
+    """Refuse a column of numbers, some of which are no numbers."""
+    there = [(row, word) for row, word in enumerate(words.tolist()) if word]
+    others = [(row, word) for row, word in there if not _are_numbers([word])]
+    are_commas = all(NUMBER.fullmatch(word) for _, word in others)
+    if others and (len(others) <= (1 - MOSTLY) * len(there) or are_commas):
+        row, word = others[0]
+        raise DataError(
+            f"the column `{name}` of {where} holds numbers, but {word!r:.50} in row {row}; write "
+            "numbers with a point, and leave cells empty where there is none"
+        )
 
 
 def _vectors_of_lists(column: pa.ChunkedArray, what: str) -> np.ndarray:
@@ -233,6 +351,13 @@ def _vectors_of_lists(column: pa.ChunkedArray, what: str) -> np.ndarray:
 def _is_list(kind: pa.DataType) -> bool:
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return (is_list or pa.types.is_fixed_size_list(kind)) and _is_number(kind.value_type)
+
+
+def _is_words(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_words(kind.value_type)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_text or pa.types.is_binary(kind) or pa.types.is_time(kind)
 
 
 def _is_number(kind: pa.DataType) -> bool:

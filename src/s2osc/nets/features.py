@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -49,10 +50,10 @@ class Images(Protocol):
 
 
 class Wanted(NamedTuple):
-    """Which images a run needs."""
+    """Which items a run needs the features of."""
 
     keys: np.ndarray  # (n, 16) uint8
-    first: np.ndarray  # (n,) the row where each image occurs first
+    first: np.ndarray  # (n,) the row where each item occurs first
 
 
 def compute_features(
@@ -71,17 +72,45 @@ def compute_features(
     if n_views < 0:
         raise SettingsError(f"the number of views is {n_views}; give a whole number from 0")
     wanted = _digest_images(images)
-    features = np.empty((len(images), 1 + n_views, backbone.n_features), np.float32)
-    shards = (folder or default_folder()) / _subfolder(backbone, n_views, flip)
+    pixels = GPU_BATCH_PIXELS if backbone.device.startswith("cuda") else CPU_BATCH_PIXELS
+
+    def embed(rows: np.ndarray) -> np.ndarray:
+        batch = np.concatenate([images[row : row + 1] for row in rows.tolist()])
+        return _embed_views(batch, wanted.keys[rows], backbone, n_views, flip)
+
+    return cached_features(
+        wanted,
+        embed,
+        shape=(1 + n_views, backbone.n_features),
+        shards=(folder or default_folder()) / _subfolder(backbone, n_views, flip),
+        at_once=max(1, pixels // backbone.side**2),
+        what="features of images",
+    )
+
+
+def cached_features(
+    wanted: Wanted,
+    embed: Callable[[np.ndarray], np.ndarray],
+    *,
+    shape: tuple[int, ...],
+    shards: Path,
+    at_once: int,
+    what: str,
+) -> np.ndarray:
+    """Features ``(n, *shape)`` of the items wanted: those in the folder ``shards`` are read.
+
+    ``embed`` gives those of some rows; it gets ``at_once`` of them at most, none twice, and what it
+    gives is added to the folder. ``what`` names the work on the progress bar.
+    """
+    features = np.empty((len(wanted.keys), *shape), np.float32)
     is_done = _read_cached(shards, wanted, features)
-    is_repeat = wanted.first != np.arange(len(images))
+    is_repeat = wanted.first != np.arange(len(wanted.keys))
     missing = np.flatnonzero(~is_done & ~is_repeat)
     n_saved, is_writable = 0, True
-    batches = _batches(missing, backbone)
-    for start, rows in track(batches, "features of images") if batches else ():
-        batch = np.concatenate([images[row : row + 1] for row in rows.tolist()])
-        computed = _embed_views(batch, wanted.keys[rows], backbone, n_views, flip)
-        features[rows] = _rounded(computed)
+    starts = range(0, len(missing), at_once)
+    for start in track(starts, what) if starts else ():
+        rows = missing[start : start + at_once]
+        features[rows] = rounded(embed(rows))
         n_done = start + len(rows)
         if is_writable and (n_done - n_saved >= SHARD or n_done == len(missing)):
             shard = missing[n_saved:n_done]
@@ -118,17 +147,15 @@ def _digest_images(images: Images) -> Wanted:
         for start in (track(starts, "digests of images") if starts else ())
         for image in images[start : start + READ_AT_ONCE]
     ]
+    return wanted_items(digests)
+
+
+def wanted_items(digests: Sequence[bytes]) -> Wanted:
+    """Items by their digests of ``KEY_BYTES`` bytes."""
     rows: dict[bytes, int] = {}
     first = [rows.setdefault(digest, row) for row, digest in enumerate(digests)]
     keys = np.frombuffer(b"".join(digests), np.uint8).reshape(-1, KEY_BYTES)
     return Wanted(keys, np.array(first, dtype=np.int64))
-
-
-def _batches(rows: np.ndarray, backbone: Backbone) -> list[tuple[int, np.ndarray]]:
-    """``rows`` in batches, each with the number of rows before it."""
-    pixels = GPU_BATCH_PIXELS if backbone.device.startswith("cuda") else CPU_BATCH_PIXELS
-    size = max(1, pixels // backbone.side**2)
-    return [(start, rows[start : start + size]) for start in range(0, len(rows), size)]
 
 
 # --- views -----------------------------------------------------------------------------------
@@ -228,7 +255,7 @@ def _subfolder(backbone: Backbone, n_views: int, flip: bool) -> str:
     return f"{readable}-{backbone.side}px-{n_views}views-{digest.hexdigest()}"
 
 
-def _rounded(features: np.ndarray) -> np.ndarray:
+def rounded(features: np.ndarray) -> np.ndarray:
     """Features as the cache gives them back, so that it makes no difference."""
     return np.clip(features, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
 
@@ -298,4 +325,4 @@ def _shard_name(keys: np.ndarray, features: np.ndarray) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, S2OSCWarning, stacklevel=4)
+    warnings.warn(message, S2OSCWarning, stacklevel=5)

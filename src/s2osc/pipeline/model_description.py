@@ -4,19 +4,22 @@ The folder may come from a stranger. Here its text becomes typed values within t
 ``storage.py`` they are compared with the weights before a network is built.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
 from s2osc.codec import fields_from_plain, to_plain
+from s2osc.data.columns import TableEncoder
 from s2osc.errors import ModelError
 from s2osc.files import read_json
 from s2osc.pipeline.audit.record import CheckedAudit
 from s2osc.version import __version__
 
-FORMAT, OLDEST = 4, 3
-"""Models of format 3 were fitted to vectors as they were, and are read as such."""
+FORMAT, OLDEST = 5, 3
+"""Models of format 3 were fitted to vectors as they were, and are read as such; those of format 4
+know neither texts nor columns."""
 DESCRIPTION, CHECKED = "model.json", "checked"
 LARGEST_SIDE = 4_096  # pixels
 MOST_VIEWS = 100
@@ -55,6 +58,47 @@ class BackboneEntry:
         if found.channels not in (1, 3):
             raise ValueError(f"{what}'s channels are {found.channels}, not 1 or 3")
         return found
+
+
+@dataclass(frozen=True)
+class EmbeddingEntry:
+    """How the texts of a model became vectors. The name chooses nothing: it is to be compared."""
+
+    name: str
+    version: str  # digest of the weights and the tokenizer
+    column: str  # that tables have texts in
+
+    @classmethod
+    def from_json(cls, entry: Any, what: str = "the embedding") -> "EmbeddingEntry":
+        return fields_from_plain(cls, entry, what)
+
+
+Preparation = BackboneEntry | EmbeddingEntry | TableEncoder
+"""How photos, texts or rows of a table became the vectors that a model takes."""
+PREPARATIONS: dict[str, type[BackboneEntry] | type[EmbeddingEntry] | type[TableEncoder]] = {
+    "backbone": BackboneEntry,
+    "embedding": EmbeddingEntry,
+    "table": TableEncoder,
+}
+"""By the keys they have in a description."""
+
+
+def describe_preparation(preparation: Preparation | None) -> dict[str, Any]:
+    """What a description holds of it; models of items as they are have ``null`` for a backbone."""
+    made = {key: to_plain(preparation) for key, c in PREPARATIONS.items() if type(preparation) is c}
+    return {"backbone": None} | made
+
+
+def read_preparation(description: Mapping[str, Any], what: str = "the") -> Preparation | None:
+    """What ``describe_preparation`` wrote; a ``ValueError`` where it is something else."""
+    found = {"backbone": description["backbone"]}
+    found |= {key: description[key] for key in PREPARATIONS if key in description}
+    given = [key for key, entry in found.items() if entry is not None]
+    if len(given) > 1:
+        raise ValueError(f"{what} {' and the '.join(given)} exclude each other")
+    return (
+        PREPARATIONS[given[0]].from_json(found[given[0]], f"{what} {given[0]}") if given else None
+    )
 
 
 def check_whole(value: Any, what: str, *, low: int, high: int) -> int:

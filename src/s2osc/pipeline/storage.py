@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from s2osc.codec import to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
@@ -26,10 +25,12 @@ from s2osc.pipeline.model_description import (
     DESCRIPTION,
     FORMAT,
     LARGEST_SIDE,
-    BackboneEntry,
+    Preparation,
     check_whole,
+    describe_preparation,
     read_description,
     read_number,
+    read_preparation,
     write_number,
 )
 from s2osc.pipeline.scaling import UNSCALED, Scaling
@@ -53,14 +54,14 @@ class SavedModel(NamedTuple):
 
     model: OpenSetModel | KnownOnlyModel
     classes: tuple[str, ...]
-    backbone: BackboneEntry | None = None  # None: raw inputs
+    preparation: Preparation | None = None  # None: items are taken as they are
 
 
 def save_model(
     folder: Path,
     model: OpenSetModel | KnownOnlyModel,
     classes: tuple[str, ...],
-    backbone: BackboneEntry | None = None,
+    preparation: Preparation | None = None,
 ) -> None:
     """Write the model into ``folder``, which is made where it is not there."""
     tensors = as_tensors(_arrays(model))
@@ -72,7 +73,7 @@ def save_model(
         "s2osc": __version__,
         "kind": "open set" if isinstance(model, OpenSetModel) else "known only",
         "classes": [clean_name(name) for name in classes],
-        "backbone": to_plain(backbone),
+        **describe_preparation(preparation),
         "networks": {role: describe_network(network) for role, network in _networks(model).items()},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -173,10 +174,9 @@ def _assemble(
     centres = _array(tensors, "teacher_centres", (len(classes), n_embedding))
     teacher, scaling = Teacher(network, centres), read_scaling(tensors, network)
     calibration = _read_calibration(tensors)
-    entry = description["backbone"]
-    backbone = None if entry is None else BackboneEntry.from_json(entry)
+    preparation = read_preparation(description)
     if description["kind"] == "known only":
-        return SavedModel(KnownOnlyModel(teacher, scaling, calibration), classes, backbone)
+        return SavedModel(KnownOnlyModel(teacher, scaling, calibration), classes, preparation)
     if description["kind"] != "open set":
         raise ValueError(f"kind is {description['kind']!r:.100}")
     space = _read_space(tensors, network)
@@ -191,7 +191,7 @@ def _assemble(
         calibration=calibration,
         scaling=scaling,
     )
-    return SavedModel(model, classes, backbone)
+    return SavedModel(model, classes, preparation)
 
 
 def _read_classes(names: Any, *, n_classes: int) -> tuple[str, ...]:

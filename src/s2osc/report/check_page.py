@@ -1,4 +1,4 @@
-"""The page on which a person labels random items of a pool by their pictures, without an answer."""
+"""The page on which a person labels random items of a pool, shown without any answer."""
 
 import base64
 import hashlib
@@ -16,13 +16,21 @@ MARK = b'<meta name="generator" content="s2osc check">'
 
 
 def check_page(
-    items: Mapping[int, str], pictures: Mapping[int, str], classes: Sequence[str], *, name: str
+    items: Mapping[int, str],
+    pictures: Mapping[int, str],
+    classes: Sequence[str],
+    *,
+    texts: Sequence[str] | None = None,
+    name: str,
 ) -> bytes:
     """The page for items by their rows; it saves labels as a table called ``name``."""
     script = _asset("check.js")
     page = _template().render(
         mark=Markup(MARK.decode()),
-        items=[(item, csv_cell(item), pictures.get(row)) for row, item in items.items()],
+        items=[
+            (item, csv_cell(item), pictures.get(row), texts[row] if texts else None)
+            for row, item in items.items()
+        ],
         classes=classes,
         name=name,
         script=Markup(script),

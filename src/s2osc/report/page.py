@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.grouping.typical import GroupProfile
 from s2osc.report import words
 from s2osc.report.audit import AuditView, show_audit
 from s2osc.report.distributions import distribution
@@ -46,6 +47,8 @@ class ReportInputs:
     summary: dict[str, Any]
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
     audit: Audit | None = None  # of a run with seeds, its classes named: shown before all else
+    texts: list[str] | None = None  # (n,) what a person reads of each item; None: pictures, or none
+    profiles: tuple[GroupProfile, ...] = ()  # what is typical of groups
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
     folder: str = ""  # the result folder as the user typed it, for the commands shown
     questions: tuple[Question, ...] = ()  # of which the first are shown; from then on drawn
@@ -58,6 +61,7 @@ class ReportInputs:
             "names": self.names,
             "embeddings": self.embeddings,
             "images": self.images,
+            "texts": self.texts,
             "true classes": self.truth,
         }
         for what, values in parts.items():
@@ -84,6 +88,7 @@ class Tile:
     name: str
     number: str
     picture: str | None  # a data URI
+    text: str | None
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class QuestionView:
     suggested: str
     why: str
     picture: str | None  # a data URI
+    text: str | None
 
 
 def write_report(
@@ -145,6 +151,7 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         unsure=[kind for kind in inputs.kinds if kind.side == "unsure"],
         groups=[kind for kind in inputs.kinds if kind.side == "unknown"],
         groups_in_words=groups,
+        profiles={profile.group: profile for profile in inputs.profiles},
         most=max(kind.count for kind in inputs.kinds),
         n_pool=len(inputs.names),
         map=drawing.map,
@@ -169,7 +176,13 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
 
 def _questions(inputs: ReportInputs, drawing: Drawing) -> list[QuestionView]:
     return [
-        QuestionView(inputs.names[item], suggested, why, drawing.pictures.get(item))
+        QuestionView(
+            inputs.names[item],
+            suggested,
+            why,
+            drawing.pictures.get(item),
+            inputs.texts[item] if inputs.texts else None,
+        )
         for item, suggested, why in drawing.questions
     ]
 
@@ -196,6 +209,7 @@ def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict
         if sprites
         else None,
         "name": [inputs.names[item] for item in items],
+        "text": [inputs.texts[item] for item in items] if inputs.texts else None,
         "kind": inputs.kind_of_item[items].tolist(),
         "confidence": _rounded(answer.confidence[items]),
         "score": _rounded(answer.unknown_score[items]),
@@ -233,6 +247,7 @@ def _tiles(
             name=inputs.names[item],
             number=f"{what} {words.short_number(float(values[item]))}",
             picture=pictures.get(item),
+            text=inputs.texts[item] if inputs.texts else None,
         )
         for item in chosen.tolist()
     ]

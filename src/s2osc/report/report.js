@@ -191,6 +191,7 @@
     if (data.truth) facts.push(["Truth", data.truth[i]]);
     if (data.filtered[i]) facts.push(["D_out", "yes"]);
     find(".item-name", target).textContent = data.name[i];
+    find(".item-text", target).textContent = data.text ? data.text[i] : "";
     find(".item-kind", target).replaceChildren(swatch(kind), (kind.side === "unknown" ? "Unknown, " : "") + kind.name);
     find("dl", target).replaceChildren(...facts.flatMap(([term, text]) => [element("dt", term), element("dd", text)]));
   }

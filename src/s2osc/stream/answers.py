@@ -19,6 +19,8 @@ from s2osc.text import match_ids
 
 QUERIES = "queries.csv"
 COLUMNS = ("item", "label", "suggested", "group", "why", "window", "mark")
+TEXT = "text"
+"""A further column, where items are texts or rows of a table."""
 
 
 def queries_table(state: StreamState) -> bytes:
@@ -31,7 +33,13 @@ def queries_table(state: StreamState) -> bytes:
     )
     # A letter at its beginning: no spreadsheet takes the mark for a number.
     mark = f"v{record.version}-{record.answer}" if record.answer else ""
-    return label_table(COLUMNS, ([*row, state.n_windows, mark] for row in rows))
+    if questions is None or questions.texts is None:
+        return label_table(COLUMNS, ([*row, state.n_windows, mark] for row in rows))
+    texts = dict(zip(questions.names, questions.texts, strict=True))
+    return label_table(
+        (*COLUMNS, TEXT),
+        ([*row, state.n_windows, mark, texts.get(row[0], "")] for row in rows),
+    )
 
 
 def group_questions(questions: Questions) -> Iterator[list[Any]]:

@@ -1,14 +1,19 @@
 """Everything a stream is between two steps, as values: nothing here is ever changed in place."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
-from s2osc.codec import to_plain
+from s2osc.codec import fields_from_plain
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.pipeline.model_description import BackboneEntry
+from s2osc.pipeline.model_description import (
+    PREPARATIONS,
+    Preparation,
+    describe_preparation,
+    read_preparation,
+)
 from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Incremental, Knowledge, Learner
 from s2osc.types import Labelled
@@ -33,6 +38,7 @@ class Questions:
     suggested: np.ndarray  # (m,) the known class the model would give, UNKNOWN: none
     why: tuple[str, ...]  # "" where an item is not asked about, only its group
     answers: tuple[str, ...]  # "" where there is none yet
+    texts: tuple[str, ...] | None = None  # what a person reads of each; None: images, vectors
 
     @property
     def n_asked(self) -> int:
@@ -64,14 +70,20 @@ class StreamFacts:
 
     preset: str | None = None  # None: the stream began in Python
     shape: str | None = None  # in words
-    backbone: BackboneEntry | None = None
+    preparation: Preparation | None = None
     labels_are_numbers: bool = False  # in Python alone
 
     def to_json(self) -> dict[str, Any]:
         if self.preset is None:
             return {"labels_are_numbers": self.labels_are_numbers}
-        backbone = to_plain(self.backbone)
-        return {"preset": self.preset, "shape": self.shape, "backbone": backbone}
+        prepared = describe_preparation(self.preparation)
+        return {"preset": self.preset, "shape": self.shape, **prepared}
+
+    @classmethod
+    def from_json(cls, value: Any, what: str) -> "StreamFacts":
+        others = {n: v for n, v in dict(value).items() if n not in PREPARATIONS}
+        found = fields_from_plain(cls, others, what)
+        return replace(found, preparation=read_preparation({"backbone": None} | value, f"{what},"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,8 @@ POINTER, MANIFEST, LOCK = "stream.json", "manifest.json", ".lock"
 OBJECT, VERSION = "objects/{}.safetensors", "versions/{}.json"
 OURS = re.compile(r"objects/[0-9a-f]{64}\.safetensors|versions/[0-9]+\.json")
 LARGEST_OBJECT = 2**40
+ASKED = ("names", "why", "answers", "texts")
+"""Of the questions, what a description holds."""
 COPY_AGAIN = "copy the stream's folder again"
 AS_IT_WAS = "the stream is as it was: make room, or mend the folder"
 
@@ -332,8 +334,7 @@ def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
         "settings": flatten(state.learner),
         "networks": {"teacher": describe_network(state.knowledge.teacher.network)},
         "waiting": state.waiting.labels,
-        "asked": questions
-        and {"names": questions.names, "why": questions.why, "answers": questions.answers},
+        "asked": questions and {name: getattr(questions, name) for name in ASKED},
         "history": to_plain(state.history),
         "facts": to_plain(state.facts),
         "former": state.former,
@@ -441,6 +442,7 @@ def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: 
             suggested=array("asked.suggested"),
             why=texts(asked, "why"),
             answers=texts(asked, "answers"),
+            texts=texts(asked, "texts") if asked.get("texts") is not None else None,
         ),
         facts=from_plain(StreamFacts, values["facts"], "its facts"),
         former=from_plain(dict[str, str], values.get("former", {}), "its former names"),
@@ -478,6 +480,7 @@ def _check_fit(state: StreamState) -> None:
             questions.answers,
             questions.groups,
             questions.suggested,
+            *([] if questions.texts is None else [questions.texts]),
         )
         pairs += [("questions", len(part), len(questions.inputs)) for part in parts]
     for what, found, wanted in pairs:
