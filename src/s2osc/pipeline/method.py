@@ -67,7 +67,7 @@ class Trust(NamedTuple):
 
     evidence: Evidence
     audit: Audit  # the names of classes are their numbers
-    groups: np.ndarray  # (n,) the group each pool item would have if it were unknown; -1: no groups
+    leaves: np.ndarray  # (n,) of the tree of groups, for items that are unknown; -1: no groups
     odds: np.ndarray | None = None  # (n + m,) log-odds of g for pool and seeds; None: no student
 
 
@@ -218,7 +218,7 @@ class S2OSCMethod:
             selection = select_nothing(filtered, pooled)
             verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
             model = KnownOnlyModel(teacher, calibration=verdict.calibration)
-            groups = np.full(pooled.n, -1)
+            groups = leaves = np.full(pooled.n, -1)
         else:
             with clock("filter"):
                 selection = self._select(filtered, pooled, training, seed=seed)
@@ -232,13 +232,7 @@ class S2OSCMethod:
                 verdict = self._decide(student, student_outputs, filtered, pooled, seed=seed)
             with clock("groups"):
                 space, grouping = group_pool(
-                    teacher,
-                    training,
-                    pooled,
-                    filtered.outputs,
-                    verdict.labels == UNKNOWN,
-                    self.clusters,
-                    seed=seed,
+                    training, pooled, verdict.labels == UNKNOWN, self.clusters, seed=seed
                 )
                 model = OpenSetModel(
                     teacher=teacher,
@@ -250,9 +244,8 @@ class S2OSCMethod:
                     threshold=verdict.threshold_for_new,
                     calibration=verdict.calibration,
                 )
-                groups = model.groups_of(
-                    pooled.of_pool(pooled.inputs), pooled.of_pool(filtered.outputs.embeddings)
-                )
+                leaves = model.leaves_of(pooled.of_pool(pooled.inputs))
+                groups = grouping.group_of_leaf[leaves]
         return Solution(
             model=model,
             answer=Answer(
@@ -273,7 +266,7 @@ class S2OSCMethod:
             k=selection.k,
             n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=make_trust(model, verdict, filtered, selection, groups),
+            trust=make_trust(model, verdict, filtered, selection, leaves),
         )
 
     def _is_all_known(self, filtered: Filtered) -> bool:
@@ -502,7 +495,7 @@ def make_trust(
     verdict: Verdict,
     filtered: Filtered,
     selection: Selection,
-    groups: np.ndarray,
+    leaves: np.ndarray,
 ) -> Trust | None:
     """The audit, completed by what does not depend on the decision; None without seeds."""
     audit = verdict.audit
@@ -514,7 +507,7 @@ def make_trust(
         audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
     if filtered.by_inputs is not None:
         n_judges = len(filtered.by_inputs.seed_score)
-        share = statistics.findable_share(len(groups), n_judges, audit.test.level)
+        share = statistics.findable_share(len(leaves), n_judges, audit.test.level)
         audit = replace(audit, findable_share=share)
     audit = replace(
         audit,
@@ -522,7 +515,7 @@ def make_trust(
         purity=selection.purity,
         groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
     )
-    return Trust(evidence=verdict.evidence, audit=audit, groups=groups, odds=verdict.odds)
+    return Trust(evidence=verdict.evidence, audit=audit, leaves=leaves, odds=verdict.odds)
 
 
 def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:

@@ -293,7 +293,7 @@ GRIDS = {
         "Pools of 500 items from the same source or another, five classes known: is what the audit "
         "states true?",
         AuditPool(),
-        {"s2osc": change(FAST, {"clusters.n_groups": 1, "clusters.n_resamples": 1})},
+        {"s2osc": change(FAST, {"clusters.n_groups": 1})},
         data=tuple(DATA),
         task=AuditTask(),
         layout="grid",
