@@ -359,3 +359,22 @@ def test_a_summary_whose_fields_are_of_another_kind_is_refused(tmp_path, edit):
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no results: summary\.json is not there"):
         Result.load(tmp_path)
+
+
+def test_groups_change_and_nothing_else_of_the_answer():
+    result = result_of()
+    for change, n_groups in (({"n": 3}, 3), ({"merge": (0, 1)}, 1), ({"split": 1}, 3)):
+        other = result.regrouped(**change)
+        np.testing.assert_array_equal(other.answer.labels, result.answer.labels)
+        assert other.audit.groups.number == n_groups
+        of_leaf = other.audit.groups.group_of_leaf
+        is_unknown = other.answer.is_unknown
+        expected = of_leaf[other.leaves[is_unknown]]
+        np.testing.assert_array_equal(other.answer.groups[is_unknown], expected)
+
+
+def test_without_groups_there_is_nothing_to_regroup():
+    result = result_of()
+    nothing = replace(result, audit=replace(result.audit, groups=None))
+    with pytest.raises(DataError, match="nothing to group in these results"):
+        nothing.regrouped(2)

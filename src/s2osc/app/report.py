@@ -53,6 +53,7 @@ def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = 
         seed_scores=squash(result.evidence.seed_score) if result.evidence else None,
         folder=str(out),
         questions=result.questions,
+        leaves=result.leaves,
     )
     return write_report(path, page, seed=result.seed, drawing=drawing)
 

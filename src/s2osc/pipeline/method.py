@@ -67,7 +67,6 @@ class Trust(NamedTuple):
 
     evidence: Evidence
     audit: Audit  # the names of classes are their numbers
-    leaves: np.ndarray  # (n,) of the tree of groups, for items that are unknown; -1: no groups
     odds: np.ndarray | None = None  # (n + m,) log-odds of g for pool and seeds; None: no student
 
 
@@ -79,6 +78,7 @@ class Solution:
     answer: Answer
     partition: Partition  # of the pool
     embeddings: np.ndarray  # (n, d) of the pool by g, or by f where nothing is unknown
+    leaves: np.ndarray  # (n,) of the tree of groups, were an item unknown; -1: no groups
     k: int  # 0 where nothing is unknown
     n_steps: dict[str, int]
     seconds: dict[str, float]
@@ -263,10 +263,11 @@ class S2OSCMethod:
                 undecided=selection.parts.undecided[selection.parts.undecided < pooled.n],
             ),
             embeddings=verdict.embeddings,
+            leaves=leaves,
             k=selection.k,
             n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=make_trust(model, verdict, filtered, selection, leaves),
+            trust=make_trust(model, verdict, filtered, selection),
         )
 
     def _is_all_known(self, filtered: Filtered) -> bool:
@@ -495,7 +496,6 @@ def make_trust(
     verdict: Verdict,
     filtered: Filtered,
     selection: Selection,
-    leaves: np.ndarray,
 ) -> Trust | None:
     """The audit, completed by what does not depend on the decision; None without seeds."""
     audit = verdict.audit
@@ -507,7 +507,7 @@ def make_trust(
         audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
     if filtered.by_inputs is not None:
         n_judges = len(filtered.by_inputs.seed_score)
-        share = statistics.findable_share(len(leaves), n_judges, audit.test.level)
+        share = statistics.findable_share(len(verdict.labels), n_judges, audit.test.level)
         audit = replace(audit, findable_share=share)
     audit = replace(
         audit,
@@ -515,7 +515,7 @@ def make_trust(
         purity=selection.purity,
         groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
     )
-    return Trust(evidence=verdict.evidence, audit=audit, leaves=leaves, odds=verdict.odds)
+    return Trust(evidence=verdict.evidence, audit=audit, odds=verdict.odds)
 
 
 def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:

@@ -6,11 +6,11 @@ from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.record import GroupsAudit
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
-from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
+from s2osc.pipeline.grouping.space import GroupingSpace, fit_space, whitened
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
-N_COMPARED = 3_000
+N_COMPARED = 2_000
 """Labelled items that tell what a class looks like."""
 
 
@@ -35,12 +35,13 @@ def group_pool(
     labels = np.concatenate([labels[rows[is_training]], labels[rows[~is_training]]])
     unknown = one_vector(pooled.of_pool(pooled.inputs)[is_unknown])
     space = fit_space(known, labels, unknown, seed=seed)
+    reduced = space.reduce(known)
     grouping = group_unknown(
         unknown=space.transform(unknown),
-        known=space.transform(known),
+        known=whitened(reduced, space.whitening),
         labels=labels,
         settings=settings,
-        reduced=space.reduce(known),
+        reduced=reduced,
         seed=seed,
     )
     return space, grouping

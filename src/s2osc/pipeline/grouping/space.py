@@ -39,12 +39,14 @@ class GroupingSpace:
 
     def reduce(self, inputs: np.ndarray) -> np.ndarray:
         """(n, a) float32: the same before the known classes scale it."""
-        parts = [
-            place(input_features(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
-            for rows in chunks(max(len(inputs), 1))
-        ]
-        reduced = np.concatenate(parts).astype(np.float32)
-        return unit_rows(reduced) if len(self.input_mean) >= LONG else reduced
+        parts = [self.project(input_features(inputs[rows])) for rows in chunks(len(inputs) or 1)]
+        return np.concatenate(parts)
+
+    def project(self, features: np.ndarray) -> np.ndarray:
+        """The same of features of the inputs."""
+        placed = place(features, self.input_mean, self.input_scale) @ self.input_axes
+        reduced = unit_rows(placed) if len(self.input_mean) >= LONG else placed
+        return np.asarray(reduced, np.float32)
 
 
 def fit_space(
@@ -62,7 +64,7 @@ def fit_space(
         scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
     axes = _principal_axes(place(raw, mean, scale), seed)
     space = GroupingSpace(mean, scale, axes, np.eye(axes.shape[1], dtype=np.float32))
-    whitening = within_class_whitening(space.reduce(known[k]), labels[k])
+    whitening = within_class_whitening(space.project(raw[: len(k)]), labels[k])
     return GroupingSpace(mean, scale, axes, whitening)
 
 
