@@ -11,7 +11,6 @@ from hypothesis import settings
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
 from s2osc.pipeline.audit import decision
-from s2osc.pipeline.grouping import clusters
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.report import drawing
@@ -68,11 +67,9 @@ def seeded() -> tuple[Split, Solution]:
 
 @pytest.fixture(scope="module")
 def few_draws() -> Iterator[None]:
-    """Intervals and cuts from fewer draws: what they are worth has its own tests."""
+    """Intervals from fewer draws: what they are worth has its own tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decision, "N_RESAMPLED", 20)
-        patch.setattr(clusters, "FEWEST_DRAWS", 2)
-        patch.setattr(clusters, "N_DRAWN", 80)
         yield
 
 

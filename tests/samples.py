@@ -18,6 +18,7 @@ from s2osc.pipeline.audit.record import (
     UnknownTest,
 )
 from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import FAST, PLAIN
 from s2osc.testing import N_KNOWN, make_blobs, open_set  # noqa: F401
@@ -73,7 +74,9 @@ def make_audit(names: Sequence[str] = ("cat", "dog"), **changes: Any) -> Audit:
             for rate, recall in ((0.01, 0.5), (0.02, 0.7), (0.1, 0.9))
         ),
         purity=PurityAudit(300, 0.93, (PurityPoint(10, 1.0, 0.8), PurityPoint(1000, 0.75, 0.6))),
-        groups=GroupsAudit(2, low=2, high=4, stability=(0.93, 0.81), tightness=(1.0, 1.0)),
+        groups=GroupsAudit(
+            GroupTree(((1, -1), (-2, -3)), (0.93, 0.2), (12, 6, 6)), (0, 1, 1), (1.0,) * 3, 24
+        ),
     )
     return replace(audit, **changes)
 
@@ -86,7 +89,6 @@ def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2O
         teacher=replace(method.teacher, network=TINY_NETWORK, training=training),
         student=replace(method.student, network=TINY_NETWORK, training=training, labelled_batch=32),
         filtering=replace(method.filtering, k=k),
-        clusters=replace(method.clusters, n_resamples=2),
     )
 
 

@@ -14,7 +14,7 @@ from samples import SEEDED, TINY, several
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 # How many groups there are has its own tests, and takes as long as all the rest.
-TWO_GROUPS = {"clusters.n_groups": 2, "clusters.n_resamples": 2}
+TWO_GROUPS = {"clusters.n_groups": 2}
 TINY_GAN = GanSettings(
     width=8, hidden=32, n_groups=4, group_size=8, epochs=1, min_steps=60, batch_size=32
 )

@@ -25,7 +25,7 @@ SMALL = {
         "network.hidden": (64, 32),
         "training.min_steps": 50,
     }.items()
-} | {"clusters.n_resamples": 2}
+}
 at_both_sizes = pytest.mark.parametrize(
     "settings", [SMALL, pytest.param({}, marks=pytest.mark.slow)], ids=["small", "as they stand"]
 )

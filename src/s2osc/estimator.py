@@ -31,6 +31,7 @@ from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.check import Check, check_order
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
+from s2osc.pipeline.grouping.pool import audit_groups
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.presets import build_method, choose_preset
@@ -198,7 +199,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         method = build_method(preset, self._changes())
         seed = self._seed()
         known = Labelled(X[~in_pool], labels)
-        self.groups_ = np.full(len(y), -1)
+        self.groups_, self.leaves_ = np.full(len(y), -1), np.full(len(y), -1)
         self.audit_: dict[str, Any] | None = None
         self.p_known_: np.ndarray | None = None
         self.model_: OpenSetModel | KnownOnlyModel
@@ -207,6 +208,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
                 solution = method.fit(known, X[in_pool], seed=seed, device=device)
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
+                self.leaves_[in_pool] = solution.leaves
                 if audit := solution.audit(self._class_names()):
                     self.audit_ = tell(audit)
                 if solution.answer.p_known is not None:
@@ -325,6 +327,24 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         inputs = self._check(X)
         return self.model_.predict(inputs).p_known
 
+    def regroup(
+        self, n: int | None = None, *, merge: Sequence[int] = (), split: int | None = None
+    ) -> Self:
+        """Group the unknown items anew, without a fit: into ``n`` groups, or some groups as one.
+
+        ``merge`` names groups that are one, ``split`` a group that is two. ``groups_``, ``audit_``
+        and what the model says about new items change, and nothing else does.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.model_, OpenSetModel):
+            raise DataError("nothing in the pool was unknown, so there are no groups to change")
+        self.model_ = self.model_.regroup(n, merge=merge, split=split)
+        unknown = self.groups_ >= 0
+        self.groups_[unknown] = self.model_.grouping.group_of_leaf[self.leaves_[unknown]]
+        if self.audit_ is not None and self.audit_.get("groups"):
+            self.audit_ = self.audit_ | {"groups": to_plain(audit_groups(self.model_.grouping))}
+        return self
+
     def rows_to_check(self, n: int = 30) -> np.ndarray:
         """Rows of the pool for a person to label, drawn at random; more of them begin with these.
 
@@ -378,6 +398,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         rows = {
             "labels": self._numbers(self.transduction_),
             "groups": self.groups_.astype(np.int64),
+            "leaves": self.leaves_.astype(np.int64),
             "in_pool": self.in_pool_,
         }
         if self.p_known_ is not None:
@@ -425,6 +446,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             with guarded(folder / ROWS, COPY_AGAIN, ModelError):
                 rows = load_arrays(content)
                 labels, estimator.groups_ = rows["labels"], rows["groups"]
+                estimator.leaves_ = rows["leaves"]
                 estimator.p_known_ = rows.get("p_known")
                 if labels.min() < UNSURE or any(len(each) != len(labels) for each in rows.values()):
                     raise ValueError("its labels and groups do not fit together")

@@ -10,10 +10,10 @@ import pytest
 
 from files import NEW_CLASS, easy_images, known_labels, npz, pool_labels, text, truncated, visible
 from s2osc.app import report, result
-from s2osc.app.decide import redecide
+from s2osc.app.decide import Regrouping, redecide
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
-from s2osc.errors import DataError, S2OSCError
+from s2osc.errors import DataError, S2OSCError, SettingsError
 from s2osc.text import at_most
 
 REWRITTEN = {
@@ -269,3 +269,8 @@ def test_damaged_results_are_refused_and_left_as_they_are(out, name, damage):
         redecide(out, {"false_alarm": 0.3})
     assert "\n" not in str(refused.value)
     assert visible(out) == before
+
+
+def test_only_one_change_of_groups_at_a_time():
+    with pytest.raises(SettingsError, match="give one of --groups, --merge and --split"):
+        Regrouping(n_groups=2, split=0)

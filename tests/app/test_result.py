@@ -68,7 +68,7 @@ def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
         answer=replace(answer, distinctness=random.exponential(size=n)),
         nearest_confidence=evidence.nearest_confidence,
         evidence=evidence,
-        groups=np.arange(n) % 3,
+        leaves=np.arange(n) % 3,
         audit=make_audit(CLASSES, test=UnknownTest(evidence.p_value, settings.level)),
         odds=random.normal(size=n + n_seeds).astype(np.float32),
         n_known=99,
@@ -92,7 +92,7 @@ def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
     return replace(result.decided(settings), **changes)
 
 
-WITHOUT_SEEDS = {"evidence": None, "groups": None, "audit": None, "odds": None, "preset": "paper"}
+WITHOUT_SEEDS = {"evidence": None, "leaves": None, "audit": None, "odds": None, "preset": "paper"}
 
 
 def finish(folder: Path, result: Result) -> None:
@@ -210,7 +210,7 @@ def assert_same(one: object, other: object, *, without: tuple[str, ...] = ()) ->
     "changes",
     [
         {},
-        {"odds": None, "truth": None, "groups": np.full(40, -1), "stream": None},
+        {"odds": None, "truth": None, "stream": None},
         {"images": np.zeros((40, 4, 4), np.uint8)},
         WITHOUT_SEEDS,
     ],
@@ -237,7 +237,9 @@ def test_only_unknown_items_have_a_group():
     result = result_of()
     is_unknown = result.answer.labels == UNKNOWN
     assert is_unknown.sum() >= 8
-    np.testing.assert_array_equal(result.answer.groups[is_unknown], result.groups[is_unknown])
+    group_of_leaf = result.audit.groups.group_of_leaf
+    expected = group_of_leaf[result.leaves[is_unknown]]
+    np.testing.assert_array_equal(result.answer.groups[is_unknown], expected)
     assert (result.answer.groups[~is_unknown] == -1).all()
 
 
@@ -287,7 +289,7 @@ DAMAGE = {
     "a weight beyond all": lambda p: rewrite(p / "seeds.parquet", weight=lambda v: [1e200, *v[1:]]),
     "odds of the pool alone": lambda p: rewrite(p / "seeds.parquet", odds=None),
     "a group that cannot be": lambda p: rewrite(
-        p / "scores.parquet", group_if_unknown=lambda v: [2**60, *v[1:]]
+        p / "scores.parquet", leaf_if_unknown=lambda v: [2**60, *v[1:]]
     ),
     "no seeds": lambda p: pq.write_table(
         pq.read_table(p / "seeds.parquet").slice(0, 0), p / "seeds.parquet"
@@ -357,3 +359,22 @@ def test_a_summary_whose_fields_are_of_another_kind_is_refused(tmp_path, edit):
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no results: summary\.json is not there"):
         Result.load(tmp_path)
+
+
+def test_groups_change_and_nothing_else_of_the_answer():
+    result = result_of()
+    for change, n_groups in (({"n": 3}, 3), ({"merge": (0, 1)}, 1), ({"split": 1}, 3)):
+        other = result.regrouped(**change)
+        np.testing.assert_array_equal(other.answer.labels, result.answer.labels)
+        assert other.audit.groups.number == n_groups
+        of_leaf = other.audit.groups.group_of_leaf
+        is_unknown = other.answer.is_unknown
+        expected = of_leaf[other.leaves[is_unknown]]
+        np.testing.assert_array_equal(other.answer.groups[is_unknown], expected)
+
+
+def test_without_groups_there_is_nothing_to_regroup():
+    result = result_of()
+    nothing = replace(result, audit=replace(result.audit, groups=None))
+    with pytest.raises(DataError, match="nothing to group in these results"):
+        nothing.regrouped(2)

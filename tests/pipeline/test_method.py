@@ -256,7 +256,7 @@ def test_seeds_are_in_no_part_of_the_answer(seeded):
     answer = seeded.answer
     for values in (answer.labels, answer.unknown_score, answer.groups, answer.filtered):
         assert values.shape == (n,)
-    assert seeded.embeddings.shape[0] == len(seeded.trust.groups) == n
+    assert seeded.embeddings.shape[0] == len(seeded.leaves) == n
     np.testing.assert_array_equal(np.flatnonzero(answer.filtered), seeded.partition.unknown)
     both = np.concatenate(seeded.partition)
     np.testing.assert_array_equal(np.sort(both), np.arange(n))

@@ -8,6 +8,7 @@ import pytest
 
 from s2osc.nets.training import Outputs
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
@@ -16,7 +17,7 @@ from s2osc.pipeline.teacher import Teacher, TeacherOutputs
 from s2osc.types import UNKNOWN
 
 # The inputs of these models are single numbers, which the space of the groups takes as they are.
-SPACE = GroupingSpace(np.zeros(1), np.ones(1), np.eye(1), np.zeros(2), np.zeros((2, 0)))
+SPACE = GroupingSpace(np.zeros(1), np.ones(1), np.eye(1), np.eye(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,8 @@ def answer_and_model(
 ):
     n = len(logits)
     groups = np.repeat([0, 1], 3)
-    grouping = Grouping(10.0 * groups[:, None], groups, np.ones(2), np.ones(2), 2, 2)
+    tree = GroupTree(((-1, -2),), (0.9,), (1, 1))
+    grouping = Grouping(10.0 * groups[:, None], groups, tree, (0, 1), np.ones(2), np.inf, 0)
     model = OpenSetModel(
         make_teacher(taught, **teacher_outputs),
         Answering(None, unknown, vote, logits=np.array(logits)),

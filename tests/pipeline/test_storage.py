@@ -18,12 +18,13 @@ from s2osc.errors import ModelError
 from s2osc.files import as_json
 from s2osc.nets.networks import Network
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, with_threshold
 from s2osc.pipeline.presets import ABLATIONS
-from s2osc.pipeline.scaling import UNSCALED, fit_scaling
+from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
@@ -52,6 +53,7 @@ BACKBONE = BackboneEntry(
     channels=3,
 )
 FILTERING = FilterSettings(by="seeds", k=5, purity=0.8, distance_weight=0.5)
+TREE = GroupTree(((-1, -2),), (0.75,), (8, 8))
 
 
 def untrained(inputs, n_groups=2, threshold=0.25):
@@ -72,16 +74,16 @@ def untrained(inputs, n_groups=2, threshold=0.25):
             draw(n_inputs),
             np.ones(n_inputs, np.float32),
             draw(4, n_inputs).T,
-            draw(16),
-            draw(16, 3),
+            draw(4, 4),
         ),
         Grouping(
-            draw(8 * n_groups, 7),
+            draw(8 * n_groups, 4),
             np.repeat(np.arange(n_groups), 8),
-            random.random(n_groups),
-            random.random(n_groups),
-            max(0, n_groups - 1),
-            n_groups + 1,
+            TREE if n_groups else ONE_LEAF,
+            (0, 1) if n_groups else (0,),
+            random.random(max(n_groups, 1)),
+            3.5,
+            24,
         ),
         FILTERING,
         Units(0.25, 3.5),
@@ -163,7 +165,8 @@ def test_what_is_not_a_weight_survives_the_round_trip(folder):
     assert (student.unknown, student.vote, student.vote_weight) == ("one", True, 0.5)
     assert model.student.network.settings == TINY_NETWORK
     assert not model.teacher.network.training
-    assert (model.grouping.n_low, model.grouping.n_high) == (1, 3)
+    assert model.grouping.tree == TREE
+    assert (model.grouping.groups, model.grouping.radius) == ((0, 1), 3.5)
 
 
 def test_every_array_survives_the_round_trip_with_its_type(folder):
@@ -313,16 +316,6 @@ def test_a_newer_format_asks_for_a_newer_program(folder):
     assert_refused(folder, "is of format 6, written by s2osc 9.1; .* install a newer s2osc")
 
 
-def test_a_model_of_format_3_sees_vectors_as_they_are(folder):
-    tensors = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
-    rest = {name: tensors[name] for name in tensors if not name.startswith("scaling.")}
-    content = safetensors.numpy.save(rest)
-    (folder / WEIGHTS).write_bytes(content)
-    edit(folder, format=3, weights_sha256=hashlib.sha256(content).hexdigest())
-    model = replace(untrained(BLOBS.pool), scaling=UNSCALED)
-    assert_answers_are_identical(model, load_model(folder).model, BLOBS.pool)
-
-
 def test_a_model_without_calibration_items_answers_without_p_values(tmp_path):
     save_model(tmp_path, replace(untrained(BLOBS.pool), calibration=None), CLASSES)
     model = load_model(tmp_path).model
@@ -363,8 +356,8 @@ def test_an_earlier_format_asks_for_another_run(folder, number):
         {"threshold": "high"},
         {"threshold": "nan"},
         {"threshold": []},
-        {"n_groups": None},
-        {"n_groups": {"low": 1}},
+        {"groups": None},
+        {"groups": {"tree": {"sides": [[0, 0]], "probability": [1], "sizes": [1, 1]}}},
         {"backbone": {"name": "efficientnet"}},
         {"backbone": "efficientnet"},
         {"backbone": 7},
@@ -431,9 +424,9 @@ def test_a_description_that_lacks_something_is_refused(folder, name):
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [
-        ("groups.groups", np.zeros(3, np.int64)),
-        ("groups.groups", np.full(16, 2)),
-        ("groups.tightness", np.ones(5)),
+        ("groups.leaves", np.zeros(3, np.int64)),
+        ("groups.leaves", np.full(16, 2)),
+        ("groups.spreads", np.ones(5)),
         ("teacher_centres", np.zeros((4, 16), np.float32)),
         ("teacher_centres", np.zeros((3, 15), np.float32)),
         ("teacher_centres", np.full((3, 16), np.nan, np.float32)),
@@ -452,7 +445,7 @@ def test_a_description_that_lacks_something_is_refused(folder, name):
         ("scaling.centre", np.zeros(3)),
         ("groups.items", None),
         ("groups.items", np.zeros((16, 6), np.float32)),
-        ("groups.groups", np.full(16, -1)),
+        ("groups.leaves", np.full(16, -1)),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(folder, name, tensor):

@@ -4,7 +4,7 @@ import pytest
 
 from s2osc.pipeline.audit.record import CheckedAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.report.audit import checked_figures, class_rows, figures, notes, show_audit, stability
+from s2osc.report.audit import certainty, checked_figures, class_rows, figures, notes, show_audit
 from s2osc.report.words import IntervalText
 from samples import make_audit
 
@@ -83,10 +83,10 @@ def test_where_nothing_is_unknown_no_threshold_is_drawn(pool, seeded):
         assert (found.scores.threshold is None) == (threshold is None)
 
 
-def test_groups_whose_stability_is_missing_show_none(audit):
-    assert stability(audit.groups, 2) == ["0.93", "0.81"]
-    assert stability(audit.groups, 3) == ["0.93", "0.81", ""]
-    assert stability(None, 1) == [""]
+def test_groups_whose_certainty_is_missing_show_none(audit):
+    assert certainty(audit.groups, 2) == ["0.93", "0.74"]
+    assert certainty(audit.groups, 3) == ["0.93", "0.74", ""]
+    assert certainty(None, 1) == [""]
 
 
 @pytest.mark.parametrize(

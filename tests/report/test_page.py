@@ -227,7 +227,7 @@ def test_truth_shows_what_each_answer_holds(pool, written):
 def test_a_run_without_seeds_has_a_page_without_an_audit(pool, written):
     page = Page(written(pool()))
     assert not {"#audit", "audit"} & {values.get(k) for _, values in page.tags for k in values}
-    for word in ("Seeds", "Purity", "False alarm", "stability", "(2 to"):
+    for word in ("Seeds", "Purity", "False alarm", "certainty", "(perhaps 3"):
         assert word not in page.text
     assert page.data["points"] == []
 
@@ -280,12 +280,12 @@ def test_figures_that_could_not_be_estimated_are_said_to_be_absent(pool, seeded,
     assert "nan" not in text.lower().split()
 
 
-def test_groups_come_with_how_many_there_might_be_and_how_stable_each_is(pool, seeded, written):
+def test_groups_come_with_how_many_there_might_be_and_how_sure_each_is(pool, seeded, written):
     text = Page(written(seeded(pool()))).text
-    assert "belong to no known class, in 2 groups (2 to 4)" in text
-    assert "Unknown: 2 groups (2 to 4)" in text
-    assert "Group 0 12 items, stability 0.93" in text
-    assert "Group 1 12 items, stability 0.81" in text
+    assert "belong to no known class, in 2 groups (perhaps 3)" in text
+    assert "Unknown: 2 groups (perhaps 3)" in text
+    assert "Group 0 12 items, certainty 0.93" in text
+    assert "Group 1 12 items, certainty 0.74" in text
 
 
 def test_the_details_hold_the_single_figures_of_the_audit_and_no_curve(pool, seeded, written):

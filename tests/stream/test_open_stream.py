@@ -17,7 +17,6 @@ SETTINGS = {
     **{f"{role}.training.{k}": v for role in ("teacher", "student") for k, v in STEPS.items()},
     **{f"{role}.network.hidden": (16, 16) for role in ("teacher", "student")},
     "student.labelled_batch": 32,
-    "clusters.n_resamples": 2,
     **{f"update.training.{name}": value for name, value in STEPS.items()},
 }
 INPUTS, LABELS = make_blobs(40, 4)

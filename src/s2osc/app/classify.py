@@ -318,7 +318,7 @@ def make_result(
         if trust
         else known_confidence(solution.model.probabilities(inputs)),
         evidence=trust.evidence if trust else None,
-        groups=trust.groups if trust else None,
+        leaves=solution.leaves if trust else None,
         audit=solution.audit(classes),
         odds=trust.odds if trust else None,
         n_known=n_known,

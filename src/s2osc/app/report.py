@@ -30,6 +30,7 @@ from s2osc.pipeline.model_description import (
     DESCRIPTION,
     read_description,
     with_check,
+    with_groups,
     with_threshold,
 )
 from s2osc.progress import Stopwatch
@@ -54,6 +55,7 @@ def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = 
         seed_scores=squash(result.evidence.seed_score) if result.evidence else None,
         folder=str(out),
         questions=result.questions,
+        leaves=result.leaves,
     )
     return write_report(path, page, seed=result.seed, drawing=drawing)
 
@@ -99,6 +101,8 @@ def rewrite_results(folder: ResultsFolder, result: Result) -> None:
     if result.evidence and result.odds is not None:
         threshold = threshold_for_new(result.evidence, result.odds, result.decision)
         description = with_threshold(description, threshold)
+    if result.audit and result.audit.groups:
+        description = with_groups(description, result.audit.groups.groups)
     keep = {name for name in RESULTS if name not in rewritten and (version / name).is_file()}
     with folder.publish(keep=keep) as stage:
         write_tables(stage, result)

@@ -95,7 +95,7 @@ class Result:
     answer: Answer
     nearest_confidence: np.ndarray  # (n,) of ``answer.nearest``, given that the item is known
     evidence: Evidence | None  # of every decision; None without seeds, as are the next three
-    groups: np.ndarray | None  # (n,) the group of each item, were it unknown; -1: no groups
+    leaves: np.ndarray | None  # (n,) of the tree of groups, were it unknown; -1: no groups
     audit: Audit | None  # its classes named
     odds: np.ndarray | None  # (n + m,) log-odds of g for pool and seeds; None: no student
     n_known: int
@@ -148,7 +148,7 @@ class Result:
 
     def decided(self, settings: DecisionSettings) -> "Result":
         """The result of another operating point. Nothing is trained."""
-        if self.evidence is None or self.audit is None or self.groups is None:
+        if self.evidence is None or self.audit is None or self.leaves is None:
             raise DataError(
                 f"these are the results of a run without seeds (preset {self.preset}), so there is "
                 "nothing to decide anew from; classify with seeds, such as with --preset auto"
@@ -160,7 +160,7 @@ class Result:
             unknown_score=decision.unknown_score,
             confidence=decision.confidence,
             p_known=decision.p_known,
-            groups=np.where(decision.labels == UNKNOWN, self.groups, -1),
+            groups=np.where(decision.labels == UNKNOWN, self._groups_if_unknown(), -1),
         )
         audit = decision.audit.named(self.classes).of_same_fit(self.audit)
         return replace(
@@ -169,6 +169,26 @@ class Result:
             audit=replace(audit, checked=self.check.measure(answer.labels, self.classes)),
             settings=self.settings | {DECISION + n: v for n, v in flatten(settings).items()},
         )
+
+    def _groups_if_unknown(self) -> np.ndarray:
+        """(n,) the group of each item, were it unknown; -1: no groups."""
+        if self.audit is None or self.audit.groups is None or self.leaves is None:
+            return np.full(len(self.names), -1)
+        return self.audit.groups.group_of_leaf[self.leaves]
+
+    def regrouped(
+        self, n: int | None = None, *, merge: Sequence[int] = (), split: int | None = None
+    ) -> "Result":
+        """The result with other groups. Nothing is trained, and nothing else changes."""
+        found = self.audit.groups if self.audit else None
+        if self.audit is None or found is None:
+            raise DataError(
+                "there is nothing to group in these results: nothing is unknown in them, or they "
+                f"are of a run without seeds (preset {self.preset})"
+            )
+        groups = found.tree.regroup(found.groups, n, merge=merge, split=split)
+        changed = replace(self, audit=replace(self.audit, groups=replace(found, groups=groups)))
+        return changed.decided(self.decision)
 
     def summary(self, *, words: bool = True) -> dict[str, Any]:
         """What ``summary.json`` holds; without ``words`` the audit has figures alone."""
@@ -222,7 +242,7 @@ class Result:
                 " which keep nothing to decide or draw anew from; classify anew, and with seeds, "
                 "such as with --preset auto, to decide anew later"
             )
-        measured: dict[str, Any] = {"evidence": None, "groups": None, "odds": None}
+        measured: dict[str, Any] = {"evidence": None, "leaves": None, "odds": None}
         if audit:
             measured = read_measured(folder, classes, audit)
         if unfinished.is_file():
@@ -361,8 +381,8 @@ def write_summary(folder: Path, summary: dict[str, Any]) -> None:
 
 def write_measured(folder: Path, result: Result) -> None:
     """Scores of pool and seeds, exactly as they are; nothing without seeds."""
-    evidence, groups, n = result.evidence, result.groups, len(result.names)
-    if evidence is None or groups is None:
+    evidence, leaves, n = result.evidence, result.leaves, len(result.names)
+    if evidence is None or leaves is None:
         return
     class_names = np.array(result.classes, object)
     pool: dict[str, Any] = {
@@ -370,7 +390,7 @@ def write_measured(folder: Path, result: Result) -> None:
         "score": evidence.score,
         "nearest": class_names[evidence.nearest],
         "nearest_confidence": evidence.nearest_confidence,
-        "group_if_unknown": pa.array(groups, mask=groups < 0),
+        "leaf_if_unknown": pa.array(leaves, mask=leaves < 0),
         "distinctness": result.answer.distinctness,
         "filtered": result.answer.filtered,
     }
@@ -461,7 +481,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
             **of_seeds,
         )
         n = len(evidence.score)
-        groups = _whole(pool["group_if_unknown"].fill_null(-1), most=n - 1)
+        leaves = _leaves(pool["leaf_if_unknown"].fill_null(-1), audit)
         if ("odds" in pool) != (seed_odds is not None):
             raise ValueError(f"it has odds where {SEEDS} has none, or the other way round")
         return {
@@ -478,7 +498,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
             ),
             "nearest_confidence": evidence.nearest_confidence,
             "evidence": evidence,
-            "groups": groups,
+            "leaves": leaves,
             "odds": None
             if seed_odds is None
             else np.concatenate([_numbers(pool["odds"]), seed_odds]),
@@ -566,10 +586,12 @@ def _weights(column: pa.ChunkedArray) -> np.ndarray:
     return values
 
 
-def _whole(column: pa.ChunkedArray, *, most: int) -> np.ndarray:
+def _leaves(column: pa.ChunkedArray, audit: Audit) -> np.ndarray:
+    """Leaves of the tree of groups, or one more for scattered items; -1 without groups."""
     values = column.to_numpy()
-    if values.dtype.kind not in "iu" or values.min() < -1 or values.max() > most:
-        raise ValueError(f"it holds groups that are not from 0 to {most}")
+    least, most = (0, audit.groups.tree.n_leaves) if audit.groups else (-1, -1)
+    if values.dtype.kind not in "iu" or values.min() < least or values.max() > most:
+        raise ValueError(f"it holds leaves that are not from {least} to {most}")
     return values.astype(np.int64)
 
 

@@ -35,7 +35,18 @@ DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""
 LATER = {"guarantee": "average"}
 """Settings of methods and learners that came later, as they were before."""
-REMOVED = ("clusters.one_group_below",)
+REMOVED = tuple(
+    f"clusters.{name}"
+    for name in (
+        "one_group_below",
+        "first_cut",
+        "each_more",
+        "most_cut",
+        "next_cuts",
+        "smallest_share",
+        "n_resamples",
+    )
+)
 """Settings that are no more. The groups followed from them, and no other figure of a record."""
 
 

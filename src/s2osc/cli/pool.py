@@ -102,14 +102,19 @@ def _add_decide(commands: Any) -> None:
         decide,
         help="decide the pool of earlier results anew, for another operating point",
         description="Rewrite predictions, summary and page of a result folder for another "
-        "false-alarm rate, in about a second: nothing is trained. What is not given stays as it "
-        "was decided last.",
+        "false-alarm rate or other groups, in about a second: nothing is trained. What is not "
+        "given stays as it was decided last.",
     )
     add_paths(parser, out="a folder that classify wrote")
     add_decision(parser)
     parser.add_argument(
         "--no-unsure", dest="unsure", action="store_false", help="leave no item open"
     )
+    parser.add_argument(
+        "--groups", type=int, metavar="N", help="the most likely N groups of unknown items"
+    )
+    parser.add_argument("--merge", metavar="A,B", help="make one group of two or more, such as 0,2")
+    parser.add_argument("--split", type=int, metavar="A", help="make two groups of one")
 
 
 def _add_check(commands: Any) -> None:
@@ -176,11 +181,26 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def decide(options: argparse.Namespace) -> None:
-    from s2osc.app.decide import redecide
+    from s2osc.app.decide import Regrouping, redecide
 
     started = time.perf_counter()
-    result = redecide(options.out, decision_of(options))
+    regrouping = Regrouping(options.groups, group_numbers(options.merge), options.split)
+    result = redecide(options.out, decision_of(options), regrouping)
     show_result(result.summary(), options.out, seconds=time.perf_counter() - started)
+
+
+def group_numbers(text: str | None) -> tuple[int, ...]:
+    """The numbers of groups in a list such as 0,2.
+
+    >>> group_numbers("0,2")
+    (0, 2)
+    """
+    if text is None:
+        return ()
+    numbers = text.split(",")
+    if len(numbers) < 2 or not all(number.strip().isdecimal() for number in numbers):
+        raise SettingsError(f"--merge is {text!r}; give numbers of groups such as 0,2")
+    return tuple(int(number) for number in numbers)
 
 
 def check(options: argparse.Namespace) -> None:

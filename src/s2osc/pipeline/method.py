@@ -71,7 +71,6 @@ class Trust(NamedTuple):
 
     evidence: Evidence
     audit: Audit  # the names of classes are their numbers
-    groups: np.ndarray  # (n,) the group each pool item would have if it were unknown; -1: no groups
     odds: np.ndarray | None = None  # (n + m,) log-odds of g for pool and seeds; None: no student
 
 
@@ -83,6 +82,7 @@ class Solution:
     answer: Answer
     partition: Partition  # of the pool
     embeddings: np.ndarray  # (n, d) of the pool by g, or by f where nothing is unknown
+    leaves: np.ndarray  # (n,) of the tree of groups, were an item unknown; -1: no groups
     k: int  # 0 where nothing is unknown
     n_steps: dict[str, int]
     seconds: dict[str, float]
@@ -229,7 +229,7 @@ class S2OSCMethod:
             selection = select_nothing(filtered, pooled)
             verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
             model = KnownOnlyModel(teacher, calibration=verdict.calibration)
-            groups = np.full(pooled.n, -1)
+            groups = leaves = np.full(pooled.n, -1)
         else:
             with clock("filter"):
                 selection = self._select(filtered, pooled, training, seed=seed)
@@ -243,13 +243,7 @@ class S2OSCMethod:
                 verdict = self._decide(student, student_outputs, filtered, pooled, seed=seed)
             with clock("groups"):
                 space, grouping = group_pool(
-                    teacher,
-                    training,
-                    pooled,
-                    filtered.outputs,
-                    verdict.labels == UNKNOWN,
-                    self.clusters,
-                    seed=seed,
+                    training, pooled, verdict.labels == UNKNOWN, self.clusters, seed=seed
                 )
                 model = OpenSetModel(
                     teacher=teacher,
@@ -261,9 +255,8 @@ class S2OSCMethod:
                     threshold=verdict.threshold_for_new,
                     calibration=verdict.calibration,
                 )
-                groups = model.groups_of(
-                    pooled.of_pool(pooled.inputs), pooled.of_pool(filtered.outputs.embeddings)
-                )
+                leaves = model.leaves_of(pooled.of_pool(pooled.inputs))
+                groups = grouping.group_of_leaf[leaves]
         return Solution(
             model=model,
             answer=Answer(
@@ -281,10 +274,11 @@ class S2OSCMethod:
                 undecided=selection.parts.undecided[selection.parts.undecided < pooled.n],
             ),
             embeddings=verdict.embeddings,
+            leaves=leaves,
             k=selection.k,
             n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=make_trust(model, verdict, filtered, matched, selection, groups),
+            trust=make_trust(model, verdict, filtered, matched, selection),
         )
 
     def _filter(self, teacher: Teacher, matched: Matched, *, seed: int) -> tuple[Filtered, Matched]:
@@ -543,7 +537,6 @@ def make_trust(
     filtered: Filtered,
     matched: Matched,
     selection: Selection,
-    groups: np.ndarray,
 ) -> Trust | None:
     """The audit, completed by what does not depend on the decision; None without seeds."""
     audit = verdict.audit
@@ -555,7 +548,7 @@ def make_trust(
         audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
     if filtered.by_inputs is not None:
         n_judges = len(filtered.by_inputs.seed_score)
-        share = unknown_test.findable_share(len(groups), n_judges, audit.test.level)
+        share = unknown_test.findable_share(len(verdict.labels), n_judges, audit.test.level)
         audit = replace(audit, findable_share=share)
     audit = replace(
         audit,
@@ -563,7 +556,7 @@ def make_trust(
         purity=selection.purity,
         groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
     ).with_missed()
-    return Trust(evidence=verdict.evidence, audit=audit, groups=groups, odds=verdict.odds)
+    return Trust(evidence=verdict.evidence, audit=audit, odds=verdict.odds)
 
 
 def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:

@@ -1,6 +1,7 @@
 """Fitted models, which answer for new items."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
@@ -70,7 +71,7 @@ class OpenSetModel:
         known_class = p[:, :-1].argmax(1)
         groups = np.full(len(p), -1)
         if unknown.any():
-            groups[unknown] = self.groups_of(inputs[unknown], teacher_outputs.embeddings[unknown])
+            groups[unknown] = self.groups_of(inputs[unknown])
         return Answer(
             labels=np.where(unknown, UNKNOWN, known_class),
             unknown_score=p[:, -1],
@@ -88,9 +89,20 @@ class OpenSetModel:
             return self.student.predicts_unknown(logits)
         return self.student.log_odds(logits) > self.threshold
 
-    def groups_of(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
-        """The group each item is nearest to, by its scaled inputs and f's embedding of it."""
-        return self.grouping.assign(self.space.transform(one_vector(inputs), embeddings))
+    def groups_of(self, inputs: np.ndarray) -> np.ndarray:
+        """The group each item is nearest to, by its scaled inputs."""
+        return self.grouping.group_of_leaf[self.leaves_of(inputs)]
+
+    def leaves_of(self, inputs: np.ndarray) -> np.ndarray:
+        """The leaf of the tree of groups each item is nearest to, by its scaled inputs."""
+        return self.grouping.assign_leaves(self.space.transform(one_vector(inputs)))
+
+    def regroup(
+        self, n: int | None = None, *, merge: Sequence[int] = (), split: int | None = None
+    ) -> "OpenSetModel":
+        """The same model with another number of groups, some groups as one, or one in two."""
+        groups = self.grouping.tree.regroup(self.grouping.groups, n, merge=merge, split=split)
+        return replace(self, grouping=self.grouping.regrouped(groups))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ The folder may come from a stranger. Here its text becomes typed values within t
 ``storage.py`` they are compared with the weights before a network is built.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
 from pathlib import Path
@@ -17,9 +17,8 @@ from s2osc.files import read_json
 from s2osc.pipeline.audit.record import CheckedAudit
 from s2osc.version import __version__
 
-FORMAT, OLDEST = 5, 3
-"""Models of format 3 were fitted to vectors as they were, and are read as such; those of format 4
-know neither texts nor columns."""
+FORMAT, OLDEST = 5, 5
+"""Models of earlier formats have groups of another kind, and know neither texts nor columns."""
 DESCRIPTION, CHECKED = "model.json", "checked"
 LARGEST_SIDE = 4_096  # pixels
 MOST_VIEWS = 100
@@ -137,6 +136,11 @@ def read_description(folder: Path) -> dict[str, Any]:
 def with_threshold(description: dict[str, Any], threshold: float | None) -> dict[str, Any]:
     """The description of the same model with another threshold."""
     return description | {"threshold": write_number(threshold)}
+
+
+def with_groups(description: dict[str, Any], groups: Sequence[int]) -> dict[str, Any]:
+    """The same with other groups of the same tree."""
+    return description | {"groups": description["groups"] | {"groups": list(groups)}}
 
 
 def with_check(description: dict[str, Any], checked: CheckedAudit | None) -> dict[str, Any]:

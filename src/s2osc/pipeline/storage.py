@@ -13,10 +13,13 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from s2osc.codec import from_plain, to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
+from s2osc.pipeline.audit.record import GroupsAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
+from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
@@ -46,7 +49,7 @@ LARGEST_AXIS = 10_000_000  # of inputs and outputs
 SPACE = tuple(field.name for field in fields(GroupingSpace))
 SCALING = tuple(field.name for field in fields(Scaling))
 CALIBRATION = tuple(field.name for field in fields(CalibrationScores))
-GROUPING = ("items", "groups", "stability", "tightness")
+GROUPING = ("items", "leaves", "spreads")
 
 
 class SavedModel(NamedTuple):
@@ -85,7 +88,12 @@ def save_model(
             "threshold": write_number(model.threshold),
             "filtering": asdict(model.filtering),
             "unit": model.unit._asdict(),
-            "n_groups": {"low": model.grouping.n_low, "high": model.grouping.n_high},
+            "groups": {
+                "tree": to_plain(model.grouping.tree),
+                "groups": list(model.grouping.groups),
+                "radius": write_number(model.grouping.radius),
+                "n_episodes": model.grouping.n_episodes,
+            },
         }
     write_whole(folder / WEIGHTS, weights)
     write_whole(folder / DESCRIPTION, as_json(description))
@@ -258,15 +266,16 @@ def _array(
 def _read_space(tensors: dict[str, torch.Tensor], network: Network) -> GroupingSpace:
     kind = np.float32 if len(network.input_shape) == 1 else np.uint8
     n_inputs = input_features(np.zeros((1, *network.input_shape), kind)).shape[1]
-    n_embedding = network.head.in_features
     shapes = {
         "input_mean": (n_inputs,),
         "input_scale": (n_inputs,),
         "input_axes": (n_inputs, None),
-        "embedding_mean": (n_embedding,),
-        "embedding_axes": (n_embedding, None),
+        "whitening": (None, None),
     }
     arrays = {name: _array(tensors, f"space.{name}", shapes[name]) for name in SPACE}
+    n_axes = arrays["input_axes"].shape[1]
+    if arrays["whitening"].shape != (n_axes, n_axes):
+        raise ValueError(f"space.whitening is not of {n_axes} axes")
     if not arrays["input_scale"].all():
         raise ValueError("space.input_scale holds 0")
     return GroupingSpace(**arrays)
@@ -299,18 +308,16 @@ def _read_student(
 def _read_grouping(
     description: dict[str, Any], tensors: dict[str, torch.Tensor], space: GroupingSpace
 ) -> Grouping:
-    n_axes = space.input_axes.shape[1] + space.embedding_axes.shape[1]
-    items = _array(tensors, "groups.items", (None, n_axes))
-    groups = _array(tensors, "groups.groups", (len(items),))
-    stability, tightness = (tensors[f"groups.{name}"].numpy() for name in GROUPING[2:])
-    n_groups = len(stability)
-    if (
-        stability.shape != tightness.shape
-        or stability.shape != (n_groups,)
-        or groups.dtype.kind != "i"
-        or (groups < 0).any()
-        or (groups >= n_groups).any()
-    ):
-        raise ValueError(f"{len(items)} items in {n_groups} groups do not fit together")
-    between = description["n_groups"]
-    return Grouping(items, groups, stability, tightness, int(between["low"]), int(between["high"]))
+    entry = description["groups"]
+    tree = from_plain(GroupTree, entry["tree"], "the tree of groups")
+    items = _array(tensors, "groups.items", (None, space.input_axes.shape[1]))
+    leaves = _array(tensors, "groups.leaves", (len(items),))
+    spreads = _array(tensors, "groups.spreads", (tree.n_leaves,))
+    groups = from_plain(tuple[int, ...], entry["groups"], "the groups of leaves")
+    if leaves.dtype.kind != "i" or (leaves < 0).any() or (leaves >= tree.n_leaves).any():
+        raise ValueError(f"{len(items)} items do not lie in {tree.n_leaves} leaves")
+    audit = GroupsAudit(tree, groups, tuple(spreads.tolist()), int(entry["n_episodes"]))
+    radius = read_number(entry["radius"])
+    if radius is None or radius < 0:
+        raise ValueError(f"the radius of groups is {radius}, not a number from 0")
+    return Grouping(items, leaves, tree, audit.groups, spreads, radius, audit.n_episodes)

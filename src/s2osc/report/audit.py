@@ -52,7 +52,7 @@ class AuditView:
     scores: ScoreChart | None
     purity: PurityChart | None
     curve: OperatingCurve | None
-    stability: list[str]  # of each group; an empty text where it was not measured
+    certainty: list[str]  # of each group, to be a class; an empty text where none is known
 
 
 def show_audit(
@@ -76,7 +76,7 @@ def show_audit(
         ),
         purity=purity_chart(audit.purity) if audit.purity else None,
         curve=operating_curve(audit, answer, folder=folder),
-        stability=stability(audit.groups, count_groups(answer)),
+        certainty=certainty(audit.groups, count_groups(answer)),
     )
 
 
@@ -155,9 +155,9 @@ def class_rows(audit: Audit) -> list[ClassRow]:
     return sorted(rows, key=lambda row: -row.false_alarm.bar)
 
 
-def stability(groups: GroupsAudit | None, n_groups: int) -> list[str]:
-    """The stability of each group in resamples; "" where there is no figure."""
-    found = groups.stability if groups else ()
+def certainty(groups: GroupsAudit | None, n_groups: int) -> list[str]:
+    """Of each group the probability that it is a class; "" where there is no figure."""
+    found = groups.certainty if groups else ()
     texts = [f"{value:.2f}" for value in found[:n_groups]]
     return texts + [""] * (n_groups - len(texts))
 

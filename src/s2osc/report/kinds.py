@@ -57,8 +57,10 @@ def count_groups(answer: Answer) -> int:
     return int(answer.groups.max()) + 1
 
 
-def find_kinds(answer: Answer, classes: tuple[str, ...]) -> list[Kind]:
+def find_kinds(answer: Answer, classes: tuple[str, ...], n_found: int | None = None) -> list[Kind]:
     """Every known class, also those no item was given, every unknown group, and the unsure.
+
+    Where ``n_found`` groups were found, the number after the last stands for scattered items.
 
     >>> one = np.ones(3)
     >>> answer = Answer(np.array([0, -1, -1]), one, one, np.array([-1, 0, 0]), one, one > 1)
@@ -67,7 +69,10 @@ def find_kinds(answer: Answer, classes: tuple[str, ...]) -> list[Kind]:
     """
     n_groups = count_groups(answer)
     styles = [_style("known", place, name) for place, name in enumerate(classes)]
-    styles += [_style("unknown", place, f"Group {place}") for place in range(n_groups)]
+    styles += [
+        _style("unknown", place, "Scattered" if place == n_found else f"Group {place}")
+        for place in range(n_groups)
+    ]
     if answer.is_unsure.any():
         styles.append({"side": "unsure", "name": "Unsure", "colour": "--unsure", "shape": "ring"})
     counts = np.bincount(kind_of_item(answer, len(classes)), minlength=len(styles)).tolist()

@@ -17,6 +17,7 @@ from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.grouping.typical import GroupProfile
 from s2osc.report import words
+from s2osc.report.alternatives import Alternative, find_alternatives
 from s2osc.report.audit import AuditView, show_audit
 from s2osc.report.distributions import distribution
 from s2osc.report.drawing import Drawing, Question, draw
@@ -52,6 +53,7 @@ class ReportInputs:
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
     folder: str = ""  # the result folder as the user typed it, for the commands shown
     questions: tuple[Question, ...] = ()  # of which the first are shown; from then on drawn
+    leaves: np.ndarray | None = None  # (n,) of the tree of groups, were an item unknown
 
     def __post_init__(self) -> None:
         n = len(self.answer.labels)
@@ -72,7 +74,8 @@ class ReportInputs:
 
     @cached_property
     def kinds(self) -> list[Kind]:
-        return find_kinds(self.answer, self.classes)
+        found = self.audit.groups if self.audit else None
+        return find_kinds(self.answer, self.classes, found.number if found else None)
 
     @cached_property
     def kind_of_item(self) -> np.ndarray:
@@ -139,6 +142,7 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
             inputs.audit, answer=answer, seed_scores=inputs.seed_scores, folder=inputs.folder
         )
     groups = words.groups_in_words(answer, inputs.audit)
+    others = _alternatives(inputs, drawing)
     script = _asset("report.js")
     return _template().render(
         title=inputs.title,
@@ -152,6 +156,13 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         groups=[kind for kind in inputs.kinds if kind.side == "unknown"],
         groups_in_words=groups,
         profiles={profile.group: profile for profile in inputs.profiles},
+        alternatives=others,
+        names=inputs.names,
+        alternative_pictures=drawing.pictures_of(
+            np.unique(
+                [item for other in others for group in other.groups for item in group]
+            ).astype(int)
+        ),
         most=max(kind.count for kind in inputs.kinds),
         n_pool=len(inputs.names),
         map=drawing.map,
@@ -172,6 +183,14 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _alternatives(inputs: ReportInputs, drawing: Drawing) -> list[Alternative]:
+    """Other numbers of groups; none where the run cannot be decided anew, or found no groups."""
+    found = inputs.audit.groups if inputs.audit else None
+    if found is None or inputs.leaves is None or not inputs.answer.is_unknown.any():
+        return []
+    return find_alternatives(found, inputs.leaves, inputs.answer, drawing, inputs.folder)
 
 
 def _questions(inputs: ReportInputs, drawing: Drawing) -> list[QuestionView]:

@@ -19,7 +19,7 @@ PARTS_SHOWN = 3  # true classes named for each kind of answer
 # Shown elsewhere than in tables.
 PLACED_KEYS = ("audit", "groups", "metrics", "warnings", "warning_codes", "seconds")
 # At the top of the page, as words or charts.
-SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights")
+SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights", "tree", "spreads")
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
 
 
@@ -124,10 +124,14 @@ def headline(answer: Answer, groups: str) -> tuple[str, str]:
 
 def groups_in_words(answer: Answer, audit: Audit | None) -> str:
     """How many groups there are, and between which numbers that was estimated to lie."""
-    number = count_groups(answer)
     found = audit.groups if audit else None
-    between = f" ({found.low} to {found.high})" if found and found.low < found.high else ""
-    return plural(number, "group") + (between if number else "")
+    number = min(count_groups(answer), found.number) if found else count_groups(answer)
+    if not found or not number:
+        return plural(number, "group")
+    others = [str(n) for n, _ in found.alternatives if n != found.number]
+    perhaps = f" (perhaps {' or '.join(others)})" if others else ""
+    scattered = " and scattered items" if count_groups(answer) > found.number else ""
+    return plural(number, "group") + perhaps + scattered
 
 
 def key_numbers(answer: Answer, groups: str) -> list[KeyNumber]:

@@ -8,6 +8,7 @@ from s2osc.bench.experiments.grid import DATA, pools_of
 from s2osc.bench.experiments.streams import STREAMS
 from s2osc.bench.methods import ABLATED, COMPARED, METHODS, OURS, SMALL
 from s2osc.bench.tasks.audit import AuditPool, AuditTask
+from s2osc.bench.tasks.groups import GroupsTask
 from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
 from s2osc.pipeline.method import S2OSCMethod
@@ -293,7 +294,7 @@ GRIDS = {
         "Pools of 500 items from the same source or another, five classes known: is what the audit "
         "states true?",
         AuditPool(),
-        {"s2osc": change(FAST, {"clusters.n_groups": 1, "clusters.n_resamples": 1})},
+        {"s2osc": change(FAST, {"clusters.n_groups": 1})},
         data=tuple(DATA),
         task=AuditTask(),
         layout="grid",
@@ -304,9 +305,54 @@ GRIDS = {
 }
 
 
-EXPERIMENTS: dict[str, Experiment] = {**COMPARISONS, **POOLS, **GRIDS, **STREAMS}
+# The groups of a whole run: how many, and which item in which
 
-TOGETHER = {"several": ("several-3", "several-5")}
+GROUPED = {
+    "unknown": "n_true",
+    "groups": "n_groups",
+    "within one": "within_one",
+    "NMI": "nmi",
+    "F1, each class": "class_f1",
+    "by silhouette": "silhouette_n_groups",
+    "its NMI": "silhouette_nmi",
+    "by GCD's way": "gcd_n_groups",
+    "GCD's NMI": "gcd_nmi",
+    "by HDBSCAN": "hdbscan_n_groups",
+    "k-means, told: NMI": "told_nmi",
+}
+N_GROUPED = (1, 2, 3, 5, 10)
+GROUPS = {
+    f"groups-{n}": Experiment(
+        f"The groups of a whole run, {n} unknown class{'es' if n > 1 else ''}: how many, and which "
+        "item in which; beside ours, other ways on the same items",
+        Protocol(n_known=10 if n == 10 else None, n_unknown=n, sizes=(200, 100, 600), shrink=True),
+        _pick((OURS, "dtc")),
+        GROUPED,
+        data=("cifar30-features", "stackoverflow")
+        if n == 10
+        else (
+            "cifar10-features",
+            "cifar30-features",
+            "mnist",
+            "fashion_mnist",
+            "stackoverflow",
+            "pendigits",
+            "segment",
+        ),
+        task=GroupsTask(),
+        networks=dict.fromkeys(("mnist", "fashion_mnist"), "plain")
+        | dict.fromkeys(
+            ("cifar10-features", "cifar30-features", "stackoverflow", "pendigits", "segment"),
+            "heads",
+        ),
+    )
+    for n in N_GROUPED
+}
+
+
+EXPERIMENTS: dict[str, Experiment] = {**COMPARISONS, **POOLS, **GRIDS, **GROUPS, **STREAMS}
+
+TOGETHER = {"several": ("several-3", "several-5"), "groups": tuple(GROUPS)}
 """Names that stand for more than one experiment."""
 
 

@@ -9,10 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from s2osc.codec import fields_from_plain, from_plain, to_plain
+import numpy as np
+
+from s2osc.codec import fields_from_plain, fields_to_plain, from_plain, to_plain
 from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.pipeline.group_tree import GroupTree
 
 SCHEMA = 1
+LIKELY = 0.1
+"""The probability from which on another number of groups is named as an alternative."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +105,53 @@ class PurityAudit:
 
 @dataclass(frozen=True)
 class GroupsAudit:
-    """The number of groups with its interval, and how stable and tight each is."""
+    """A tree of possible groups, those that were chosen, and how sure that is."""
 
-    number: int
-    low: int
-    high: int
-    stability: tuple[float, ...]
-    tightness: tuple[float, ...]
+    tree: GroupTree
+    groups: tuple[int, ...]  # the group of each leaf
+    spreads: tuple[float, ...]  # of each leaf, over that of a known class
+    n_episodes: int  # on known classes, that tell how probable a split is; 0: simulated classes
+
+    def __post_init__(self) -> None:
+        n = self.tree.n_leaves
+        if len(self.groups) != n or sorted(set(self.groups)) != list(range(max(self.groups) + 1)):
+            raise ValueError(f"{len(self.groups)} numbers of groups are not those of {n} leaves")
+
+    @property
+    def number(self) -> int:
+        return max(self.groups) + 1
+
+    @property
+    def group_of_leaf(self) -> np.ndarray:
+        """(n_leaves + 1,) the last for scattered items, which are in no group."""
+        return np.array([*self.groups, self.number])
+
+    @property
+    def certainty(self) -> tuple[float, ...]:
+        return self.tree.certainty(self.groups)
+
+    @property
+    def alternatives(self) -> tuple[tuple[int, float], ...]:
+        """Numbers of groups that are likely, with their probability, the likeliest first."""
+        chances = self.tree.distribution()
+        order = np.argsort(-chances, kind="stable")
+        return tuple((int(n) + 1, float(chances[n])) for n in order if chances[n] >= LIKELY)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, after what a reader looks for, which follows from them."""
+        return {
+            "number": self.number,
+            "certainty": [round(value, 3) for value in self.certainty],
+            "alternatives": [[n, round(chance, 3)] for n, chance in self.alternatives],
+            **fields_to_plain(self),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, what: str = "groups") -> "GroupsAudit":
+        if not isinstance(value, dict):
+            raise ValueError(f"{what}: {value!r:.50} is not an object")
+        told = ("number", "certainty", "alternatives")
+        return fields_from_plain(cls, {n: v for n, v in value.items() if n not in told}, what)
 
 
 @dataclass(frozen=True)

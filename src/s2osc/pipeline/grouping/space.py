@@ -1,4 +1,4 @@
-"""The space in which unknown items are compared: features of the inputs and of f."""
+"""The space of unknown items: their inputs, without what varies within classes."""
 
 from dataclasses import dataclass
 
@@ -9,71 +9,63 @@ from s2osc.arrays import chunks, unit_rows
 from s2osc.pipeline.filter.neighbours import CELLS, gradient_histograms
 from s2osc.seeding import derive, rng
 
-N_AXES = 50  # of the inputs, and as many of f's embedding
+N_AXES = 50
 N_FITTED = 2_000  # items the axes are found with, known and unknown each
 IMAGE_SIDE = 32  # larger images are averaged down for the grouping
 LONG = 64  # features from which on a vector is compared by its direction
+MANY_AXES = 32  # the same after the reduction to principal axes
+SHRINKAGE = 0.3
+"""Of the spread within classes towards a round one: a few classes do not show all of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupingSpace:
-    """Where unknown items are compared: principal axes of the inputs and of f's embedding.
+    """Principal axes of the inputs, scaled by the spread within known classes.
 
     Images are compared by their gradients, which depend on shape more than on brightness, and long
-    vectors by their direction. f pulls each known class together, so its embedding is scaled by the
-    spread *within* classes: what varies inside a class does not separate items.
+    vectors by their direction. What varies inside known classes does not separate items. f's
+    embedding is not looked at: it was fitted to the known classes, so that nothing learnt from them
+    about groups would hold for others.
     """
 
     input_mean: np.ndarray  # (D,)
     input_scale: np.ndarray  # (D,)
     input_axes: np.ndarray  # (D, a)
-    embedding_mean: np.ndarray  # (d,)
-    embedding_axes: np.ndarray  # (d, b)
+    whitening: np.ndarray  # (a, a)
 
-    def transform(self, inputs: np.ndarray, embeddings: np.ndarray) -> np.ndarray:
-        """(n, a + b) float32: the features that are grouped."""
-        placed = (embeddings - self.embedding_mean) @ self.embedding_axes
-        return np.concatenate([self.transform_inputs(inputs), placed.astype(np.float32)], axis=1)
+    def transform(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, a) float32: the features that are grouped."""
+        return whitened(self.reduce(inputs), self.whitening)
 
-    def transform_inputs(self, inputs: np.ndarray) -> np.ndarray:
-        """(n, a) float32: the features that do not need f."""
-        parts = [
-            place(input_features(inputs[rows]), self.input_mean, self.input_scale) @ self.input_axes
-            for rows in chunks(max(len(inputs), 1))
-        ]
-        return np.concatenate(parts).astype(np.float32)
+    def reduce(self, inputs: np.ndarray) -> np.ndarray:
+        """(n, a) float32: the same before the known classes scale it."""
+        parts = [self.project(input_features(inputs[rows])) for rows in chunks(len(inputs) or 1)]
+        return np.concatenate(parts)
+
+    def project(self, features: np.ndarray) -> np.ndarray:
+        """The same of features of the inputs."""
+        placed = place(features, self.input_mean, self.input_scale) @ self.input_axes
+        reduced = unit_rows(placed) if len(self.input_mean) >= LONG else placed
+        return np.asarray(reduced, np.float32)
 
 
 def fit_space(
-    known: tuple[np.ndarray, np.ndarray],
-    labels: np.ndarray,
-    unknown: tuple[np.ndarray, np.ndarray],
-    *,
-    seed: int,
+    known: np.ndarray, labels: np.ndarray, unknown: np.ndarray, *, seed: int
 ) -> GroupingSpace:
-    """The space fitted to (inputs, embeddings) of labelled known items and of unknown items."""
+    """The space fitted to labelled known items and to unknown items."""
     random = rng(seed, "grouping space")
     k = random.permutation(len(labels))[:N_FITTED]
-    u = random.permutation(len(unknown[0]))[:N_FITTED]
-    raw = np.concatenate([input_features(known[0][k]), input_features(unknown[0][u])])
-    embeddings = np.concatenate([known[1][k], unknown[1][u]])
-    input_mean, input_scale = raw.mean(0), np.ones(raw.shape[1], np.float32)
-    if known[0].ndim == 2:
+    u = random.permutation(len(unknown))[:N_FITTED]
+    raw = np.concatenate([input_features(known[k]), input_features(unknown[u])])
+    mean, scale = raw.mean(0), np.ones(raw.shape[1], np.float32)
+    if known.ndim == 2:
         # Columns of a table have units of their own; a constant column stays as it is.
         spread = raw.std(0)
-        input_scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
-    inputs = place(raw, input_mean, input_scale)
-    input_axes = _principal_axes(inputs, seed)[1]
-    embedding_mean, embedding_axes = _principal_axes(embeddings, seed)
-    placed = (embeddings[: len(k)] - embedding_mean) @ embedding_axes
-    embedding_axes = embedding_axes @ _within_class_scaling(placed, labels[k])
-    return GroupingSpace(
-        input_mean,
-        input_scale,
-        _unit_spread(inputs[len(k) :] if len(u) > 1 else inputs, input_axes),
-        embedding_mean,
-        _unit_spread(embeddings[len(k) :] if len(u) > 1 else embeddings, embedding_axes),
-    )
+        scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
+    axes = _principal_axes(place(raw, mean, scale), seed)
+    space = GroupingSpace(mean, scale, axes, np.eye(axes.shape[1], dtype=np.float32))
+    whitening = within_class_whitening(space.project(raw[: len(k)]), labels[k])
+    return GroupingSpace(mean, scale, axes, whitening)
 
 
 def input_features(inputs: np.ndarray) -> np.ndarray:
@@ -106,24 +98,31 @@ def shrink(images: np.ndarray) -> np.ndarray:
     return blocks.mean((2, 4), dtype=np.float32)
 
 
-def _principal_axes(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    mean = rows.mean(0)
+def within_class_whitening(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(a, a): what makes the spread within classes round, with some shrinkage.
+
+    Of one class alone, nothing can be said about what all classes share: the space stays as it is.
+    """
+    if len(np.unique(labels)) < 2:
+        return np.eye(rows.shape[1], dtype=np.float32)
+    numbers = np.unique(labels, return_inverse=True)[1]
+    centres = np.stack([rows[numbers == c].mean(0) for c in range(numbers.max() + 1)])
+    inside = rows - centres[numbers]
+    values, axes = np.linalg.eigh(inside.T @ inside / len(rows))
+    spread = (1 - SHRINKAGE) * np.maximum(values, 0) + SHRINKAGE * max(values.mean(), 1e-12)
+    return (axes / np.sqrt(spread)).astype(np.float32)
+
+
+def whitened(rows: np.ndarray, whitening: np.ndarray) -> np.ndarray:
+    """Rows whose spread within classes is about 1 along each axis; of many axes, by direction."""
+    scaled = rows @ whitening
+    if len(whitening) < MANY_AXES:
+        return np.asarray(scaled, np.float32)
+    return (unit_rows(scaled) * np.sqrt(len(whitening))).astype(np.float32)
+
+
+def _principal_axes(rows: np.ndarray, seed: int) -> np.ndarray:
     n_axes = min(N_AXES, *rows.shape)
     start = derive(seed, "principal axes")
-    _, _, axes = randomized_svd(rows - mean, n_axes, random_state=start)
-    return mean, axes.T
-
-
-def _within_class_scaling(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(b, b): whitens the spread within classes, with a little shrinkage."""
-    inside = rows - np.stack([rows[labels == c].mean(0) for c in labels])
-    spread = inside.T @ inside / len(rows)
-    size = np.trace(spread) / len(spread)
-    values, axes = np.linalg.eigh(spread + (0.1 * size + 1e-12) * np.eye(len(spread)))
-    return axes / np.sqrt(values)
-
-
-def _unit_spread(rows: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """The axes scaled to unit spread: inputs and embedding then weigh the same."""
-    placed = (rows - rows.mean(0)) @ axes
-    return (axes / max(np.sqrt((placed**2).sum(1).mean()), 1e-12)).astype(np.float32)
+    _, _, axes = randomized_svd(rows - rows.mean(0), n_axes, random_state=start)
+    return np.asarray(axes.T, np.float32)

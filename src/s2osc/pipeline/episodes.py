@@ -1,0 +1,83 @@
+"""Tasks made of known classes alone: some are hidden, as if they were unknown. Are they found?
+
+Whoever wants to know how well something works on *these* data, or has a threshold to choose, tries
+it on episodes: what is right is known there. What a step learns from labels, it must learn in an
+episode from the classes that were not hidden.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from s2osc.settings import require_least, require_range
+
+FEWEST = 8
+"""Items of a class, below which it is not hidden: too few to be recognised as a class."""
+
+
+@dataclass(frozen=True)
+class EpisodeSettings:
+    """How many episodes there are, and what is in one."""
+
+    n_episodes: int = 24
+    most_items: int = 300  # of hidden classes, in all
+    mistaken: float = 0.05  # items of other classes among them, as a filter leaves some
+    smallest: float = 0.3  # of a class, drawn between this share and all: classes are not alike
+
+    def __post_init__(self) -> None:
+        require_least("the number of episodes", self.n_episodes, 1)
+        require_least("the items of an episode", self.most_items, FEWEST)
+        require_range("the share of mistaken items", self.mistaken, 0, 1)
+        require_range("the smallest share of a class", self.smallest, 0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """Rows of labelled items: those of hidden classes with a few mistaken ones, and the others."""
+
+    hidden: np.ndarray  # (n,) rows to work on, in random order
+    is_mistaken: np.ndarray  # (n,) whether the item is of a class that is not hidden
+    others: np.ndarray  # rows whose labels are known in the episode
+    n_classes: int  # that are hidden
+
+
+def draw_episodes(
+    labels: np.ndarray, settings: EpisodeSettings, random: np.random.Generator
+) -> list[Episode]:
+    """Episodes that hide one class, two classes, and so on, each as often as the others.
+
+    Of four classes or more, one is never hidden; of fewer, all are at times. Without two classes
+    that are large enough there is no episode.
+
+    >>> few = EpisodeSettings(n_episodes=3, mistaken=0.0)
+    >>> drawn = draw_episodes(np.repeat([0, 1, 2, 3], 20), few, np.random.default_rng(0))
+    >>> [episode.n_classes for episode in drawn]
+    [1, 2, 3]
+    """
+    rows_of = {c: np.flatnonzero(labels == c) for c in np.unique(labels)}
+    classes = [c for c, rows in rows_of.items() if len(rows) >= FEWEST]
+    if len(classes) < 2:
+        return []
+    most = len(classes) - 1 if len(classes) > 3 else len(classes)
+    episodes = []
+    for number in range(settings.n_episodes):
+        hidden = random.permutation(classes)[: 1 + number % most]
+        parts = []
+        for c in hidden:
+            share = random.uniform(settings.smallest, 1)
+            n = max(FEWEST, round(share * len(rows_of[c])))
+            parts.append(random.permutation(rows_of[c])[:n])
+        rows = random.permutation(np.concatenate(parts))[: settings.most_items]
+        others = random.permutation(np.flatnonzero(~np.isin(labels, hidden)))
+        n_mistaken = round(settings.mistaken * len(rows))
+        mixed = np.concatenate([rows, others[:n_mistaken]])
+        order = random.permutation(len(mixed))
+        episodes.append(
+            Episode(
+                hidden=mixed[order],
+                is_mistaken=order >= len(rows),
+                others=others[n_mistaken:],
+                n_classes=len(hidden),
+            )
+        )
+    return episodes
