@@ -148,11 +148,9 @@ def filter_pool(
     if sources.differ:
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
         strange = max(strange, SOURCE_TOLERANCE)
-    far_end = 0.0
-    if strange:
-        far_end = unknown_test.unknown_at_far_end(
-            pooled.of_pool(steady), pooled.of_calibration(steady), strange
-        )
+    far_end = unknown_test.unknown_at_far_end(
+        pooled.of_pool(steady), pooled.of_calibration(steady), strange
+    )
     if sources.differ:
         return replace(filtered, score=steady, p_value=far_end)
     by_f = rankings(measured.without_spies, names, np.ones(len(names), bool))
@@ -160,7 +158,12 @@ def filter_pool(
     by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
-    p_value = max(p_value, far_end)
+        far_end_of_inputs = unknown_test.unknown_at_far_end(
+            by_inputs.score, by_inputs.seed_score, strange
+        )
+        far_end = min(far_end, far_end_of_inputs)
+    if strange:
+        p_value = max(p_value, far_end)
     score = steady
     if len(pooled.spy_labels) >= FEWEST_SPIES:
         score = learn_score(
