@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 from s2osc import OpenStream
 from s2osc.cli.main import main
 
+pytestmark = pytest.mark.filterwarnings("ignore::s2osc.errors.CautionWarning")
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 SMALL = {
