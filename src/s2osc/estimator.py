@@ -19,6 +19,7 @@ from s2osc.errors import DataError, ModelError, SettingsError
 from s2osc.files import as_json, guarded, read_json, read_whole, write_whole
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.check import Check, check_order
+from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
@@ -62,6 +63,8 @@ class S2OSC(ClassifierMixin, BaseEstimator):
     false_alarm : float
         At most this share of known items may be called unknown. This, ``guarantee``, ``aim`` and
         ``unsure`` are matters of the seeds: the presets "plain" and "paper" do not use them.
+    false_alarm_of : dict or None
+        Another limit for known items that are given one class, by its name: ``{"cat": 0.01}``.
     guarantee : "average" or "pool"
         That limit holds on average over pools, or with 95 % confidence in this one.
     aim : "balance" or "recall"
@@ -119,6 +122,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         unknown: str = "one",
         seeds: float | str = AUTO,
         false_alarm: float = 0.05,
+        false_alarm_of: Mapping[Any, float] | None = None,
         guarantee: str = "average",
         aim: str = "balance",
         unsure: bool = False,
@@ -135,6 +139,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
         self.unknown = unknown
         self.seeds = seeds
         self.false_alarm = false_alarm
+        self.false_alarm_of = false_alarm_of
         self.guarantee = guarantee
         self.aim = aim
         self.unsure = unsure
@@ -168,7 +173,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
 
         device = resolve_device(self.device)
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
-        method = build_method(preset, self._changes())
+        method = build_method(preset, number_classes(self._changes(), self._class_names()))
         seed = self._seed()
         known = Labelled(X[~in_pool], labels)
         self.groups_ = np.full(len(y), -1)
@@ -339,6 +344,7 @@ class S2OSC(ClassifierMixin, BaseEstimator):
             "clusters.n_groups": self.n_groups,
             "augmentation.flip": self.flip,
             "decision.false_alarm": self.false_alarm,
+            "decision.false_alarm_of": self.false_alarm_of or {},
             "decision.guarantee": self.guarantee,
             "decision.aim": self.aim,
             "decision.unsure": self.unsure,

@@ -30,7 +30,7 @@ from s2osc.pipeline.model_description import (
     DESCRIPTION,
     read_description,
     with_check,
-    with_threshold,
+    with_thresholds,
 )
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Drawing, load_drawing, save_drawing
@@ -95,8 +95,8 @@ def rewrite_results(folder: ResultsFolder, result: Result) -> None:
     checked = result.audit.checked if result.audit else None
     description = with_check(read_description(version / MODEL), checked)
     if result.evidence and result.odds is not None:
-        threshold = threshold_for_new(result.evidence, result.odds, result.decision)
-        description = with_threshold(description, threshold)
+        thresholds = threshold_for_new(result.evidence, result.odds, result.decision)
+        description = with_thresholds(description, thresholds)
     keep = {name for name in RESULTS if name not in rewritten and (version / name).is_file()}
     with folder.publish(keep=keep) as stage:
         write_tables(stage, result)

@@ -13,10 +13,11 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from s2osc.codec import to_plain
+from s2osc.codec import from_plain, to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
+from s2osc.pipeline.audit.confidence import Confidence
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
@@ -29,8 +30,8 @@ from s2osc.pipeline.model_description import (
     BackboneEntry,
     check_whole,
     read_description,
-    read_number,
-    write_number,
+    read_thresholds,
+    write_thresholds,
 )
 from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.student import Student
@@ -75,13 +76,14 @@ def save_model(
         "backbone": to_plain(backbone),
         "networks": {role: describe_network(network) for role, network in _networks(model).items()},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "confidence": to_plain(model.confidence),
     }
     if isinstance(model, OpenSetModel):
         description |= {
             "unknown": model.student.unknown,
             "vote": model.student.vote,
             "voice": model.student.vote_weight,
-            "threshold": write_number(model.threshold),
+            **write_thresholds(model.thresholds),
             "filtering": asdict(model.filtering),
             "unit": model.unit._asdict(),
             "n_groups": {"low": model.grouping.n_low, "high": model.grouping.n_high},
@@ -173,10 +175,12 @@ def _assemble(
     centres = _array(tensors, "teacher_centres", (len(classes), n_embedding))
     teacher, scaling = Teacher(network, centres), read_scaling(tensors, network)
     calibration = _read_calibration(tensors)
+    confidence = from_plain(Confidence | None, description.get("confidence"), "confidence")
     entry = description["backbone"]
     backbone = None if entry is None else BackboneEntry.from_json(entry)
     if description["kind"] == "known only":
-        return SavedModel(KnownOnlyModel(teacher, scaling, calibration), classes, backbone)
+        known_only = KnownOnlyModel(teacher, scaling, calibration, confidence)
+        return SavedModel(known_only, classes, backbone)
     if description["kind"] != "open set":
         raise ValueError(f"kind is {description['kind']!r:.100}")
     space = _read_space(tensors, network)
@@ -187,8 +191,9 @@ def _assemble(
         grouping=_read_grouping(description, tensors, space),
         filtering=change(FilterSettings(), description["filtering"]),
         unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
-        threshold=read_number(description["threshold"]),
+        thresholds=read_thresholds(description, n_classes=len(classes)),
         calibration=calibration,
+        confidence=confidence,
         scaling=scaling,
     )
     return SavedModel(model, classes, backbone)

@@ -9,7 +9,14 @@ from math import ceil
 from statistics import median
 from typing import Any, Literal
 
-from s2osc.pipeline.audit.record import Audit, CheckedAudit, SourcesAudit, UnknownTest
+from s2osc.pipeline.audit.record import (
+    Audit,
+    CheckedAudit,
+    ClassLimit,
+    Reliability,
+    SourcesAudit,
+    UnknownTest,
+)
 from s2osc.pipeline.audit.statistics import CONFIDENCE, Estimate
 from s2osc.text import at_least, at_most, listed, percent, plural
 
@@ -73,7 +80,12 @@ def limit(audit: Audit) -> str | None:
     if audit.rule != "seeds" or audit.nothing_unknown:
         return None
     rate = max(audit.wanted_false_alarm, audit.smallest_false_alarm)
-    return f"At most {at_most(rate)} of the known items are called unknown, {held(audit)}."
+    kept = f"At most {at_most(rate)} of the known items are called unknown"
+    for each in audit.class_limits:
+        if each.n_seeds:
+            own = max(each.wanted_false_alarm, each.smallest_false_alarm)
+            kept += f", of those that are given the class {each.name} at most {at_most(own)}"
+    return f"{kept}, {held(audit)}."
 
 
 def held(audit: Audit) -> str:
@@ -176,6 +188,20 @@ def verdict(test: UnknownTest) -> str:
     return f"{found} ({_chance(p)}; tested at the {percent(test.level)} level)."
 
 
+def reliability_in_words(found: Reliability) -> str:
+    """How far stated confidence and the share that was right are apart, and what chance does.
+
+    >>> reliability_in_words(Reliability(n_items=225, error=0.012, error_by_chance=0.01, bins=()))
+    'Among 225 held-back items, the stated confidence in the class named and how often it is right \
+differ by 1.2 points of 100 on average; chance alone makes that 1.0.'
+    """
+    return (
+        f"Among {plural(found.n_items, 'held-back item')}, the stated confidence in the class "
+        f"named and how often it is right differ by {100 * found.error:.1f} points of 100 on "
+        f"average; chance alone makes that {100 * found.error_by_chance:.1f}."
+    )
+
+
 def _chance(p: float) -> str:
     return f"p < {HARDLY_ANY:.0e}".replace("e-0", "e-") if p < HARDLY_ANY else f"p = {p:.2g}"
 
@@ -207,10 +233,39 @@ def cautions(audit: Audit) -> list[Caution]:
             "known classes, or give a higher --false-alarm"
         )
         found.append(Caution("few_seeds", text))
+    if not audit.nothing_unknown:
+        found += [
+            Caution("few_seeds", _too_few(each))
+            for each in audit.class_limits
+            if each.smallest_false_alarm > each.wanted_false_alarm
+        ]
     if audit.is_shifted:
         weights = {each.name: each.weight for each in audit.classes}
         found.append(Caution("class_shift", _shift_in_words(weights)))
     return found
+
+
+def _too_few(limit: ClassLimit) -> str:
+    """What the seeds of one class cannot promise.
+
+    >>> _too_few(ClassLimit("cat", 0.01, 0.05, 19, 0.02))
+    '19 seeds are given the class cat and can promise a false-alarm rate of 5% at best there, not \
+1%: label more items of it, or give a higher --false-alarm-of'
+    >>> _too_few(ClassLimit("cat", 0.01, 1.0, 0, 0.02))
+    'no seed is given the class cat, so nothing can be promised for it: label more items of it'
+    """
+    if not limit.n_seeds:
+        return (
+            f"no seed is given the class {limit.name}, so nothing can be promised for it: label "
+            "more items of it"
+        )
+    are = "is" if limit.n_seeds == 1 else "are"
+    return (
+        f"{plural(limit.n_seeds, 'seed')} {are} given the class {limit.name} and can promise a "
+        f"false-alarm rate of {at_most(limit.smallest_false_alarm)} at best there, not "
+        f"{percent(limit.wanted_false_alarm)}: label more items of it, or give a higher "
+        "--false-alarm-of"
+    )
 
 
 def _sources_in_words(sources: SourcesAudit) -> str:
