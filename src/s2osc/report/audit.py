@@ -100,7 +100,7 @@ def figures(audit: Audit) -> list[Figure]:
         ),
         Figure(
             "Unknown share",
-            "of this pool is of no known class; a rough range",
+            "of this pool is estimated to be of no known class; a rough range",
             IntervalText(audit.unknown_share),
             is_unknown=True,
         ),

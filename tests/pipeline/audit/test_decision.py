@@ -468,7 +468,7 @@ def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent()
         assert account.unknown_share.low > 0.9
         assert sentence(account).startswith(
             "Too few items of this pool are known to estimate how many of those are called "
-            "unknown; at least 9"
+            "unknown; an estimated 9"
         )
 
 

@@ -22,8 +22,6 @@ from s2osc.text import at_least, at_most, listed, percent, plural
 
 RARE = 0.01
 """Rates below it are counted in 1,000 instead of in 100."""
-LEAST_SHARE = 0.001
-"""Shares below it are as good as none."""
 HARDLY_ANY = 1e-9
 SHIFTED = 2.0
 """A class so many times rarer or more frequent than the middle one is named."""
@@ -162,13 +160,15 @@ def rate_in_words(figure: Estimate, items: str, does: str, do: str) -> str:
 
 
 def _share_in_words(share: Estimate) -> str:
-    rest = "of this pool is of no known class"
-    if share.low >= LEAST_SHARE:
-        return f"at least {at_least(share.low)} {rest}"
-    if share.estimate > 0:
-        about = f"{100 * share.estimate:.2g}%"
-        return f"about {about} {rest}, perhaps none and at most {at_most(share.high)}"
-    return f"at most {at_most(share.high)} {rest}"
+    """The one answer to "how much is unknown": the estimate, with the range it may lie in.
+
+    >>> _share_in_words(Estimate(0.361, 0.294, 0.448))
+    'an estimated 36.1% of this pool is of no known class (rough range 29% to 45%)'
+    """
+    return (
+        f"an estimated {percent(share.estimate)} of this pool is of no known class "
+        f"(rough range {interval_in_words(share)})"
+    )
 
 
 def verdict(test: UnknownTest) -> str:
