@@ -24,7 +24,7 @@ from s2osc.app.results_folder import (
 )
 from s2osc.errors import DataError, ReportError
 from s2osc.files import as_json, guarded, reason
-from s2osc.pipeline.audit.decision import threshold_for_new
+from s2osc.pipeline.audit.decision import thresholds_for_new
 from s2osc.pipeline.filter.score import squash
 from s2osc.pipeline.model_description import (
     DESCRIPTION,
@@ -95,7 +95,7 @@ def rewrite_results(folder: ResultsFolder, result: Result) -> None:
     checked = result.audit.checked if result.audit else None
     description = with_check(read_description(version / MODEL), checked)
     if result.evidence and result.odds is not None:
-        thresholds = threshold_for_new(result.evidence, result.odds, result.decision)
+        thresholds = thresholds_for_new(result.evidence, result.odds, result.decision)
         description = with_thresholds(description, thresholds)
     keep = {name for name in RESULTS if name not in rewritten and (version / name).is_file()}
     with folder.publish(keep=keep) as stage:

@@ -36,7 +36,7 @@ from s2osc.app.results_folder import (
     UNFINISHED,
     check_summary,
 )
-from s2osc.codec import from_plain
+from s2osc.codec import from_plain, to_plain
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
@@ -147,7 +147,8 @@ class Result:
             self,
             answer=answer,
             audit=replace(audit, checked=self.check.measure(answer.labels, self.classes)),
-            settings=self.settings | {DECISION + n: v for n, v in flatten(settings).items()},
+            settings=self.settings
+            | {DECISION + n: to_plain(v) for n, v in flatten(settings).items()},
         )
 
     def summary(self, *, words: bool = True) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from s2osc.pipeline.audit.decision import (
     decide,
     estimated_f_out_at,
     share_of_unknown,
-    threshold_for_new,
+    thresholds_for_new,
     unknown_curve_for_new,
 )
 from s2osc.pipeline.audit.record import (
@@ -141,7 +141,7 @@ class Verdict:
     audit: Audit | None = None
     calibration: CalibrationScores | None = None  # by the score that new items have
     odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: they are not what decided
-    threshold_for_new: Thresholds | None = None  # on the log-odds of g; None: g's largest output
+    thresholds_for_new: Thresholds | None = None  # on the log-odds of g; None: g's largest output
     confidence_of_new: Confidence | None = None
 
 
@@ -462,7 +462,7 @@ class S2OSCMethod:
         return replace(
             verdict,
             calibration=CalibrationScores(odds[pooled.n :], by_calibration.seed_weight),
-            threshold_for_new=threshold_for_new(by_calibration, odds, self.decision),
+            thresholds_for_new=thresholds_for_new(by_calibration, odds, self.decision),
             confidence_of_new=Confidence(
                 named.curve, unknown_curve_for_new(by_calibration, odds, self.decision, seed=seed)
             ),
@@ -515,7 +515,7 @@ class S2OSCMethod:
             grouping=grouping,
             filtering=self.filtering,
             unit=filtered.unit,
-            thresholds=verdict.threshold_for_new,
+            thresholds=verdict.thresholds_for_new,
             calibration=verdict.calibration,
             confidence=verdict.confidence_of_new,
         )

@@ -19,7 +19,7 @@ PARTS_SHOWN = 3  # true classes named for each kind of answer
 # Shown elsewhere than in tables.
 PLACED_KEYS = ("audit", "metrics", "warnings", "warning_codes", "seconds")
 # At the top of the page, as words or charts.
-SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights")
+SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights", "bins", "class_limits")
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
 
 

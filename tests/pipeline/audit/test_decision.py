@@ -14,12 +14,13 @@ from s2osc.pipeline.audit import decision as decision_module
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
+    Thresholds,
     choose_threshold,
     choose_thresholds,
     decide,
     number_classes,
     share_of_unknown,
-    threshold_for_new,
+    thresholds_for_new,
 )
 from s2osc.pipeline.audit.record import Audit, UnknownTest
 from s2osc.pipeline.audit.statistics import (
@@ -181,16 +182,16 @@ def test_where_no_threshold_finds_more_than_false_alarms_nothing_is_called_unkno
 def test_new_items_are_told_by_the_odds_at_the_same_operating_point(evidence):
     odds = np.concatenate([evidence.score, evidence.seed_score]) * 3 - 7
     by_score = choose_threshold(evidence, share_of_unknown(evidence).estimate, SEEDS)
-    threshold = threshold_for_new(evidence, odds, SEEDS)
-    np.testing.assert_array_equal(evidence.score > by_score, odds[:N_POOL] > threshold)
-    assert threshold in odds[N_POOL:]  # between a seed and the next item new ones may come
+    thresholds = thresholds_for_new(evidence, odds, SEEDS)
+    np.testing.assert_array_equal(evidence.score > by_score, odds[:N_POOL] > thresholds.common)
+    assert thresholds.common in odds[N_POOL:]  # between a seed and the next item new ones may come
 
 
 def test_new_items_are_left_to_g_by_the_papers_rule_and_are_known_if_nothing_is_unknown(evidence):
     odds = np.concatenate([evidence.score, evidence.seed_score])
-    assert threshold_for_new(evidence, odds, DecisionSettings()) is None
+    assert thresholds_for_new(evidence, odds, DecisionSettings()) is None
     nothing = replace(evidence, p_value=0.5)
-    assert threshold_for_new(nothing, odds, SEEDS) == np.inf
+    assert thresholds_for_new(nothing, odds, SEEDS) == Thresholds(np.inf)
 
 
 # The answer

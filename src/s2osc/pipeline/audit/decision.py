@@ -286,7 +286,7 @@ def _n_known(evidence: Evidence, share: float) -> int:
     return max(1, round(len(evidence.score) * (1 - share)))
 
 
-def threshold_for_new(
+def thresholds_for_new(
     evidence: Evidence, odds: np.ndarray, settings: DecisionSettings
 ) -> Thresholds | None:
     """The same operating point on the log-odds of g, (n + m,), which is all that new items have.
