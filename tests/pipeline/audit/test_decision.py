@@ -528,7 +528,11 @@ def test_items_are_unknown_exactly_up_to_the_operating_point_of_their_class():
     alarms = found.thresholds.are_passed(evidence.seed_score, evidence.seed_nearest)
     assert alarms[named_cat].mean() <= 0.01
     assert 0.1 < alarms[~named_cat].mean() <= 0.2
-    assert "of those that are given the class cat at most 1%" in tell(audit)["limit"]
+    assert tell(audit)["limit"] == (
+        "At most 1% of the known items that are given the class cat, 20% of the known items that "
+        "are given the class dog and 5% of the others are called unknown, on average over pools "
+        "like this one."
+    )
     assert Audit.from_json(audit.to_json()) == audit
 
 
@@ -554,7 +558,7 @@ def test_without_limits_of_single_classes_nothing_changes(evidence, decision):
     ("limits", "words"),
     [
         ({"cot": 0.01}, "false-alarm-of names 'cot', which is no known class; did you mean 'cat'?"),
-        ({"zebra": 0.01}, "which is no known class; there is cat and dog"),
+        ({"zebra": 0.01}, "which is no known class; there is cat, dog"),
         ({"cat": 1.5}, "false-alarm-of cat is 1.5; give a share between 0 and 1, such as 0.01"),
         ({"cat": "few"}, "false-alarm-of cat is few; give a share between 0 and 1"),
     ],

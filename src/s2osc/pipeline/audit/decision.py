@@ -225,9 +225,10 @@ def choose_thresholds(evidence: Evidence, share: float, settings: DecisionSettin
     """The common threshold, and one for each class with a limit on false alarms of its own.
 
     That limit is kept among the known items *that are given the class*, by the seeds that are given
-    it. A class without such seeds has the common threshold.
+    it, and the common one among the others. A class without such seeds has the common threshold.
     """
-    common = choose_threshold(evidence, share, settings)
+    limit = _limit(_without_own_limit(evidence, settings), share, settings)
+    common = _best_above(limit, evidence, share, settings)
     if not np.isfinite(common):
         return Thresholds(common)
     own = {}
@@ -248,6 +249,16 @@ def _with_own_limit(
         judged = replace(evidence.named(name), score=evidence.score[is_named])
         if rate > 0 and len(judged.seed_score):
             yield name, judged
+
+
+def _without_own_limit(evidence: Evidence, settings: DecisionSettings) -> Evidence:
+    """The evidence of the items that are given other classes; all, where no seed is."""
+    own = [name for name, rate in enumerate(settings.false_alarm_of) if rate > 0]
+    has_own = np.isin(evidence.seed_nearest, own)
+    if not own or has_own.all():
+        return evidence
+    others = evidence.without_seeds(has_own)
+    return replace(others, score=evidence.score[~np.isin(evidence.nearest, own)])
 
 
 def _best_above(
@@ -434,7 +445,9 @@ def _audit(
         aim=settings.aim,
         wanted_false_alarm=settings.false_alarm,
         guarantee=settings.guarantee,
-        smallest_false_alarm=_smallest_promise(evidence, share.estimate, settings),
+        smallest_false_alarm=_smallest_promise(
+            _without_own_limit(evidence, settings), share.estimate, settings
+        ),
         n_seeds=len(weights),
         test=UnknownTest(evidence.p_value, settings.level),
         unknown_share=share,

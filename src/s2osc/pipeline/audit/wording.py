@@ -78,12 +78,16 @@ def limit(audit: Audit) -> str | None:
     if audit.rule != "seeds" or audit.nothing_unknown:
         return None
     rate = max(audit.wanted_false_alarm, audit.smallest_false_alarm)
-    kept = f"At most {at_most(rate)} of the known items are called unknown"
-    for each in audit.class_limits:
-        if each.n_seeds:
-            own = max(each.wanted_false_alarm, each.smallest_false_alarm)
-            kept += f", of those that are given the class {each.name} at most {at_most(own)}"
-    return f"{kept}, {held(audit)}."
+    of_whom = f"{at_most(rate)} of the known items"
+    own = [
+        f"{at_most(max(each.wanted_false_alarm, each.smallest_false_alarm))} of the known items "
+        f"that are given the class {each.name}"
+        for each in audit.class_limits
+        if each.n_seeds
+    ]
+    if own:
+        of_whom = f"{', '.join(own)} and {at_most(rate)} of the others"
+    return f"At most {of_whom} are called unknown, {held(audit)}."
 
 
 def held(audit: Audit) -> str:
