@@ -44,6 +44,7 @@ def predict_files(
         with collect_warnings() as notes:
             inputs = represented.inputs(found.inputs, Stopwatch())
         answer = saved.model.answer(inputs)
+        assert answer.nearest is not None, "f and g give every item its best known class"
         table = table_bytes(
             out.suffix,
             names=found.names,

@@ -293,15 +293,16 @@ def table_bytes(
 
 def write_tables(folder: Path, result: Result) -> None:
     """The answer in both forms."""
+    nearest, points = result.answer.nearest, None
+    if result.audit and nearest is not None:
+        points = result.audit.operating_points(nearest, result.classes)
     for suffix in TABLE_WRITERS:
         content = table_bytes(
             suffix,
             names=result.names,
             answer=result.answer,
             nearest_confidence=result.nearest_confidence,
-            operating_points=result.audit.operating_points(result.answer.nearest, result.classes)
-            if result.audit
-            else None,
+            operating_points=points,
             classes=result.classes,
         )
         (folder / f"predictions{suffix}").write_bytes(content)
