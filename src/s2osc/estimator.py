@@ -29,6 +29,7 @@ from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.check import Check, check_order
+from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
@@ -76,6 +77,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
     false_alarm : float
         At most this share of known items may be called unknown. This, ``guarantee``, ``aim`` and
         ``unsure`` are matters of the seeds: the presets "plain" and "paper" do not use them.
+    false_alarm_of : dict or None
+        Another limit for known items that are given one class, by its name: ``{"cat": 0.01}``.
     guarantee : "average" or "pool"
         That limit holds on average over pools, or with 95 % confidence in this one.
     aim : "balance" or "recall"
@@ -143,6 +146,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         unknown: str = "one",
         seeds: float | str = AUTO,
         false_alarm: float = 0.05,
+        false_alarm_of: Mapping[Any, float] | None = None,
         guarantee: str = "average",
         aim: str = "balance",
         unsure: bool = False,
@@ -161,6 +165,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.unknown = unknown
         self.seeds = seeds
         self.false_alarm = false_alarm
+        self.false_alarm_of = false_alarm_of
         self.guarantee = guarantee
         self.aim = aim
         self.unsure = unsure
@@ -196,7 +201,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             _check_free(self.known_classes_.tolist(), self._marks()[UNSURE])
 
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
-        method = build_method(preset, self._changes())
+        method = build_method(preset, number_classes(self._changes(), self._class_names()))
         seed = self._seed()
         known = Labelled(X[~in_pool], labels)
         self.groups_, self.leaves_ = np.full(len(y), -1), np.full(len(y), -1)
@@ -468,6 +473,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             "clusters.n_groups": self.n_groups,
             "augmentation.flip": self.flip,
             "decision.false_alarm": self.false_alarm,
+            "decision.false_alarm_of": self.false_alarm_of or {},
             "decision.guarantee": self.guarantee,
             "decision.aim": self.aim,
             "decision.unsure": self.unsure,

@@ -274,3 +274,39 @@ def test_damaged_results_are_refused_and_left_as_they_are(out, name, damage):
 def test_only_one_change_of_groups_at_a_time():
     with pytest.raises(SettingsError, match="give one of --groups, --merge and --split"):
         Regrouping(n_groups=2, split=0)
+
+
+# Limits of single classes
+
+
+def test_a_class_may_have_a_limit_of_its_own(out, capsys):
+    make_harder(out)
+    command = ["decide", "--out", str(out), "--aim", "recall", "--false-alarm", "0.3"]
+    assert main([*command, "--false-alarm-of", "left=0.1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "of the known items that are given the class left and 30% of the others" in printed
+    rows = pq.read_table(out / "predictions.parquet").to_pylist()
+    points = {row["nearest"]: row["operating_point"] for row in rows}
+    assert points["left"] < points["top"]
+    for row in rows:
+        own = points[row["nearest"]]
+        assert row["operating_point"] == own
+        assert (row["p_known"] <= own) == (row["label"] == "unknown")
+    assert [each["name"] for each in summary_in(out)["audit"]["class_limits"]] == ["left"]
+    redecide(out, {"false_alarm_of": {}})
+    assert summary_in(out)["audit"]["class_limits"] == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("lift=0.1", "false-alarm-of names 'lift', which is no known class; did you mean 'left'?"),
+        ("left=2", "false-alarm-of left is 2; give a share between 0 and 1, such as 0.01"),
+        ("left", "--false-alarm-of is 'left'; give CLASS=RATE, such as cat=0.01, or none"),
+    ],
+)
+def test_a_limit_that_cannot_be_used_is_one_line_and_changes_nothing(out, capsys, limit, words):
+    before = visible(out)
+    assert main(["decide", "--out", str(out), "--false-alarm-of", limit]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert visible(out) == before

@@ -12,7 +12,6 @@ import pytest
 from s2osc.app.result import (
     Result,
     count_labels,
-    known_confidence,
     table_bytes,
     write_skipped,
     write_summary,
@@ -128,7 +127,7 @@ def test_names_with_commas_quotes_and_line_breaks_survive_in_both_tables(tmp_pat
             names=names,
             answer=answer,
             nearest_confidence=np.ones(4),
-            operating_point=0.25,
+            operating_points=np.full(4, 0.25),
             classes=classes,
         )
         (tmp_path / f"t{suffix}").write_bytes(content)
@@ -171,7 +170,7 @@ def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
         names=names,
         answer=answer,
         nearest_confidence=np.ones(4),
-        operating_point=None,
+        operating_points=None,
         classes=classes,
     )
     (tmp_path / "t.csv").write_bytes(content)
@@ -182,11 +181,6 @@ def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
     assert rows[0]["label"] == "'+1 555"
     assert [from_csv_cell(row["item"]) for row in rows] == names
     assert (tmp_path / "s.csv").read_text().splitlines()[1] == """ "'=1","'@bad" """.strip()
-
-
-def test_the_best_known_class_is_as_sure_as_among_known_classes_alone():
-    confidence = known_confidence(np.array([[0.1, 0.3, 0.6], [0.0, 0.0, 1.0]]))
-    np.testing.assert_allclose(confidence, [0.75, 0])
 
 
 # What comes back

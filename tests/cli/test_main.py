@@ -224,7 +224,7 @@ def test_predict_repeats_most_labels_of_classify(finished, tmp_path, capsys):
     )
     assert sum(one == other for one, other in zip(again, first, strict=True)) > 0.9 * len(first)
     n_unknown = again.count("unknown")
-    printed = f"60 items, {n_unknown} of them unknown: {tmp_path / 'again.parquet'}\n"
+    printed = f"60 items, {n_unknown} of them called unknown: {tmp_path / 'again.parquet'}\n"
     assert capsys.readouterr() == (printed, "")
 
 

@@ -223,7 +223,7 @@ def test_new_items_are_answered_at_the_operating_point_of_the_pool(seeded):
     answer = seeded.model.answer(new.pool)
     assert accuracy(new, answer) > 0.9
     np.testing.assert_array_equal(answer.groups >= 0, answer.is_unknown)
-    assert isinstance(seeded.model.threshold, float)
+    assert isinstance(seeded.model.thresholds.common, float)
 
 
 def test_pool_and_new_items_are_unknown_exactly_up_to_the_operating_point(seeded):
@@ -323,7 +323,7 @@ def test_the_same_seed_gives_the_same_answer_and_account(method):
             getattr(first.answer, name), getattr(again.answer, name), name
         )
     assert first.trust.audit == again.trust.audit
-    assert first.model.threshold == again.model.threshold
+    assert first.model.thresholds == again.model.thresholds
 
 
 def test_the_decision_can_be_taken_again_from_the_evidence(seeded):
@@ -336,7 +336,7 @@ def test_the_decision_can_be_taken_again_from_the_evidence(seeded):
 
 def test_without_seeds_there_is_no_account(solution):
     assert solution.trust is None
-    assert solution.model.threshold is None
+    assert solution.model.thresholds is None
 
 
 def test_a_share_of_nought_is_the_method_without_seeds(solution):
@@ -374,7 +374,7 @@ def test_the_papers_filter_works_with_seeds(rule):
     solution = method.fit(BLOBS.known, BLOBS.pool, seed=0)
     assert accuracy(BLOBS, solution.answer) > 0.8
     assert solution.k == 15
-    assert (solution.model.threshold is None) == (rule == "argmax")
+    assert (solution.model.thresholds is None) == (rule == "argmax")
     assert solution.trust.audit.wanted_false_alarm == 0.05
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from s2osc.nets.training import Outputs
+from s2osc.pipeline.audit.confidence import Confidence, Curve
+from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping
@@ -60,7 +62,9 @@ def answer_and_model(
     vote=False,
     inputs=None,
     threshold=None,
+    of_class=None,
     calibration=None,
+    confidence=None,
     **teacher_outputs,
 ):
     n = len(logits)
@@ -74,8 +78,9 @@ def answer_and_model(
         grouping,
         FilterSettings(),
         Units(0.5, 10.0),
-        threshold,
+        None if threshold is None else Thresholds(threshold, of_class or {}),
         calibration=calibration,
+        confidence=confidence,
     )
     inputs = np.zeros(n) if inputs is None else np.array(inputs)
     return model.answer(inputs.astype(np.float32)[:, None]), model
@@ -173,3 +178,23 @@ def test_f_alone_names_a_known_class_and_never_calls_anything_unknown():
     np.testing.assert_allclose(found.distinctness, [log(2) + 1, 2.0])
     p = model.probabilities(np.zeros((2, 1), np.float32))
     np.testing.assert_allclose(p, [[0.75, 0.25, 0.0], [0.1, 0.9, 0.0]])
+
+
+def test_a_class_may_have_a_threshold_of_its_own():
+    logits = [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    calibration = CalibrationScores(np.array([-2.0, -1.0, 0.0, 5.0]), np.ones(4))
+    found, model = answer_and_model(
+        logits, EVEN * 2, threshold=-1.0, of_class={1: 0.0}, calibration=calibration
+    )
+    assert found.labels.tolist() == [UNKNOWN, 1]
+    points = model.operating_points(found.nearest)
+    np.testing.assert_allclose(points, [0.6, 0.4])
+    np.testing.assert_array_equal(found.p_known <= points, found.labels == UNKNOWN)
+
+
+def test_the_confidence_of_new_items_is_that_of_the_calibration():
+    confidence = Confidence(Curve((0.0, 2.0), (0.5, 0.9)), Curve((-9.0, 9.0), (0.0, 0.9)))
+    found = answer([[log(3), 0.0, 0.0], [0.0, 0.0, 9.0 + log(2)]], EVEN * 2, confidence=confidence)
+    assert found.labels.tolist() == [0, UNKNOWN]
+    p = 0.9 * (9 - log(4)) / 18
+    np.testing.assert_allclose(found.confidence, [(1 - p) * (0.5 + 0.2 * log(3)), 0.9])

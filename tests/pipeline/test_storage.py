@@ -17,12 +17,14 @@ from s2osc.codec import to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json
 from s2osc.nets.networks import Network
+from s2osc.pipeline.audit.confidence import Confidence, Curve
+from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace, input_features
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
-from s2osc.pipeline.model_description import BackboneEntry, with_threshold
+from s2osc.pipeline.model_description import BackboneEntry, with_thresholds
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.storage import load_model, save_model
@@ -56,7 +58,11 @@ FILTERING = FilterSettings(by="seeds", k=5, purity=0.8, distance_weight=0.5)
 TREE = GroupTree(((-1, -2),), (0.75,), (8, 8))
 
 
-def untrained(inputs, n_groups=2, threshold=0.25):
+def as_thresholds(common, of_class=None):
+    return None if common is None else Thresholds(common, of_class or {})
+
+
+def untrained(inputs, n_groups=2, threshold=0.25, of_class=None):
     torch.manual_seed(0)
     f, g = (Network(TINY_NETWORK, inputs.shape[1:], n).eval() for n in (3, 4))
     f.fit_normalisation(inputs)
@@ -87,7 +93,7 @@ def untrained(inputs, n_groups=2, threshold=0.25):
         ),
         FILTERING,
         Units(0.25, 3.5),
-        threshold,
+        as_thresholds(threshold, of_class),
         fit_scaling(inputs),
         CalibrationScores(np.sort(draw(9)), random.uniform(0.5, 2, 9)),
     )
@@ -119,7 +125,7 @@ def test_a_fitted_model_answers_as_before_after_a_round_trip(method, tmp_path):
     loaded = load_model(tmp_path)
     assert (loaded.classes, loaded.preparation) == (CLASSES, None)
     assert isinstance(loaded.model, OpenSetModel)
-    assert loaded.model.threshold == model.threshold
+    assert loaded.model.thresholds == model.thresholds
     assert_answers_are_identical(model, loaded.model, BLOBS.pool)
 
 
@@ -181,7 +187,7 @@ def test_every_array_survives_the_round_trip_with_its_type(folder):
 @pytest.mark.parametrize("threshold", [None, 0.0, -1.5, 1 / 3, float("inf"), float("-inf")])
 def test_any_threshold_survives_the_round_trip(threshold, tmp_path):
     save_model(tmp_path, untrained(BLOBS.pool, threshold=threshold), CLASSES)
-    assert load_model(tmp_path).model.threshold == threshold
+    assert load_model(tmp_path).model.thresholds == as_thresholds(threshold)
 
     def refuse(word):
         raise AssertionError(f"{word} is no JSON")
@@ -192,8 +198,8 @@ def test_any_threshold_survives_the_round_trip(threshold, tmp_path):
 @pytest.mark.parametrize("threshold", [None, 0.5, float("-inf")])
 def test_another_threshold_changes_nothing_else_of_a_description(folder, threshold):
     before = json.loads((folder / JSON).read_text(encoding="utf-8"))
-    (folder / JSON).write_bytes(as_json(with_threshold(before, threshold)))
-    assert load_model(folder).model.threshold == threshold
+    (folder / JSON).write_bytes(as_json(with_thresholds(before, as_thresholds(threshold))))
+    assert load_model(folder).model.thresholds == as_thresholds(threshold)
     after = json.loads((folder / JSON).read_text(encoding="utf-8"))
     assert after | {"threshold": None} == before | {"threshold": None}
 
@@ -455,3 +461,38 @@ def test_arrays_that_do_not_fit_together_are_refused(folder, name, tensor):
     (folder / WEIGHTS).write_bytes(content)
     edit(folder, weights_sha256=hashlib.sha256(content).hexdigest())
     assert_refused(folder, "does not describe the weights beside it")
+
+
+def test_thresholds_of_classes_and_the_confidence_come_back(tmp_path):
+    confidence = Confidence(Curve((0.0, 2.0), (0.5, 0.9)), Curve((-9.0, 9.0), (0.0, 0.9)))
+    model = replace(untrained(BLOBS.pool, of_class={2: 0.75}), confidence=confidence)
+    save_model(tmp_path, model, CLASSES)
+    loaded = load_model(tmp_path).model
+    assert loaded.thresholds == Thresholds(0.25, {2: 0.75})
+    assert loaded.confidence == confidence
+
+
+def test_models_of_before_have_neither(folder):
+    description = json.loads((folder / JSON).read_bytes())
+    for name in ("confidence", "threshold_of_class"):
+        del description[name]
+    (folder / JSON).write_bytes(as_json(description))
+    loaded = load_model(folder).model
+    assert loaded.thresholds == Thresholds(0.25)
+    assert loaded.confidence is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"threshold_of_class": {"3": 0.5}},
+        {"threshold_of_class": {"0": "low"}},
+        {"threshold_of_class": [0.5]},
+        {"confidence": {"named": {"places": [1.0, 0.0], "values": [0.0, 1.0]}}},
+    ],
+)
+def test_damaged_thresholds_and_curves_are_refused(folder, damage):
+    description = json.loads((folder / JSON).read_bytes())
+    (folder / JSON).write_bytes(as_json(description | damage))
+    with pytest.raises(ModelError, match="does not describe"):
+        load_model(folder)

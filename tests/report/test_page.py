@@ -139,11 +139,11 @@ def test_a_class_no_item_was_given_is_listed_with_none(pool, written):
 @pytest.mark.parametrize(
     ("n", "n_classes", "n_groups", "headline"),
     [
-        (60, 3, 2, "24 of 60 items belong to no known class, in 2 groups"),
-        (5000, 4, 1, "1,000 of 5,000 items belong to no known class, in 1 group"),
-        (5, 4, 1, "1 of 5 items belongs to no known class, in 1 group"),
-        (60, 3, 0, "0 of 60 items are unknown: each belongs to a known class"),
-        (1, 1, 0, "1 item, and it belongs to a known class"),
+        (60, 3, 2, "24 of 60 items are called unknown, in 2 groups"),
+        (5000, 4, 1, "1,000 of 5,000 items are called unknown, in 1 group"),
+        (5, 4, 1, "1 of 5 items is called unknown, in 1 group"),
+        (60, 3, 0, "0 of 60 items are called unknown: each is given a known class"),
+        (1, 1, 0, "1 item, and it is given a known class"),
     ],
 )
 def test_the_headline_says_the_answer_in_words(
@@ -236,7 +236,7 @@ def test_the_audit_comes_first_and_its_sentence_is_the_heading(pool, seeded, wri
     html = written(seeded(pool()))
     text = Page(html).text
     assert re.search(
-        r"<h1[^>]*>About 4 in 100 known items are called unknown \(2 to 6\); at least", html
+        r"<h1[^>]*>About 4 in 100 known items are called unknown \(2 to 6\); an estimated", html
     )
     assert html.count("<h1") == 1
     order = [
@@ -246,7 +246,7 @@ def test_the_audit_comes_first_and_its_sentence_is_the_heading(pool, seeded, wri
     ]
     order += ["Accuracy on known classes 90.0% (85.0% to 95.0%)", "Unknown share 40.0%"]
     order += ["Recall of unknown items 80.0%", "Scores of seeds and pool", "Purity of the most"]
-    order += ["What another threshold would give", "24 of 60 items belong", "Map of the pool"]
+    order += ["What another threshold would give", "24 of 60 items are called", "Map of the pool"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
 
@@ -282,7 +282,7 @@ def test_figures_that_could_not_be_estimated_are_said_to_be_absent(pool, seeded,
 
 def test_groups_come_with_how_many_there_might_be_and_how_sure_each_is(pool, seeded, written):
     text = Page(written(seeded(pool()))).text
-    assert "belong to no known class, in 2 groups (perhaps 3)" in text
+    assert "are called unknown, in 2 groups (perhaps 3)" in text
     assert "Unknown: 2 groups (perhaps 3)" in text
     assert "Group 0 12 items, certainty 0.93" in text
     assert "Group 1 12 items, certainty 0.74" in text
@@ -330,8 +330,8 @@ def test_a_pool_with_unsure_and_no_unknown_items_does_not_claim_that_all_are_kno
     pool, unsure, written
 ):
     text = Page(written(unsure(pool(n_groups=0), n_unsure=1))).text
-    assert "0 of 60 items are surely unknown; 1 is unsure" in text
-    assert "each belongs to a known class" not in text
+    assert "0 of 60 items are called unknown; 1 is unsure" in text
+    assert "each is given a known class" not in text
 
 
 def test_unsure_items_match_no_true_class(pool, unsure, written):

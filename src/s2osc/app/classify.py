@@ -22,7 +22,7 @@ from s2osc.app.extract import (
     named_backbone,
 )
 from s2osc.app.report import describe_result
-from s2osc.app.result import Result, known_confidence, skipped_note
+from s2osc.app.result import Result, skipped_note
 from s2osc.app.results_folder import ResultsFolder, results_folder
 from s2osc.data.columns import Table, choose_columns, notes_on_columns
 from s2osc.data.datasets import load_dataset
@@ -42,7 +42,9 @@ from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
+from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
@@ -53,6 +55,7 @@ from s2osc.version import versions
 DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
 NEED_SEEDS = (
     "decision.false_alarm",
+    "decision.false_alarm_of",
     "decision.guarantee",
     "decision.aim",
     "decision.unsure",
@@ -157,10 +160,15 @@ def check_request(request: Request) -> str:
     return device
 
 
-def choose_method(request: Request, device: str, *, vectors: bool) -> tuple[str, S2OSCMethod]:
-    """The method for items of one kind, and the preset its hyper-parameters start from."""
+def choose_method(
+    request: Request, device: str, *, vectors: bool, classes: Sequence[str] | None = None
+) -> tuple[str, S2OSCMethod]:
+    """The method for items of one kind, and the preset its hyper-parameters start from.
+
+    Limits of single classes need the names of the ``classes``.
+    """
     preset = choose_preset(request.preset, device, vectors=vectors)
-    method = build_method(preset, request.changes)
+    method = build_method(preset, number_classes(request.changes, classes))
     check_decision(preset, method, request.changes)
     return preset, method
 
@@ -263,8 +271,8 @@ def classify_items(
     notes: Sequence[str] = (),
 ) -> Result:
     """Fit and answer."""
-    preset, method = choose_method(request, device, vectors=represented.is_vectors)
     labels, classes = encode_labels(known.labels or [])
+    preset, method = choose_method(request, device, vectors=represented.is_vectors, classes=classes)
     with collect_warnings() as warned:
         known_inputs = represented.inputs(known.inputs, clock)
         pool_inputs = represented.inputs(pool.inputs, clock)
@@ -316,7 +324,7 @@ def make_result(
         answer=solution.answer,
         nearest_confidence=trust.evidence.nearest_confidence
         if trust
-        else known_confidence(solution.model.probabilities(inputs)),
+        else nearest_confidence(solution.model, inputs),
         evidence=trust.evidence if trust else None,
         leaves=solution.leaves if trust else None,
         audit=solution.audit(classes),

@@ -14,7 +14,7 @@ from s2osc.app.result import COPY_AGAIN, Result
 from s2osc.app.results_folder import results_folder
 from s2osc.errors import SettingsError
 from s2osc.files import guarded
-from s2osc.pipeline.audit.decision import DecisionSettings
+from s2osc.pipeline.audit.decision import DecisionSettings, number_classes
 from s2osc.settings import change
 
 
@@ -39,10 +39,12 @@ AS_THEY_ARE = Regrouping()
 def redecide(out: Path, changes: Mapping[str, Any], regrouping: Regrouping = AS_THEY_ARE) -> Result:
     """Rewrite the answer in a result folder.
 
-    ``changes`` are settings of the decision by name (``false_alarm``, ``guarantee``, ``aim``,
-    ``unsure``); those that are not named stay as they were decided last.
+    ``changes`` are settings of the decision by name (``false_alarm``, ``false_alarm_of`` with
+    limits by the names of classes, ``guarantee``, ``aim``, ``unsure``); those that are not named
+    stay as they were decided last.
     """
-    change(DecisionSettings(), changes)  # what cannot be used is refused before anything is read
+    # What cannot be used is refused before anything is read.
+    change(DecisionSettings(), number_classes(changes, None))
     # To ask for an operating point is to leave the decision to the seeds.
     changes = {"rule": "seeds", **changes} if changes else {}
     with results_folder(out, update=True) as folder:

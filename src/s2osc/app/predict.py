@@ -8,7 +8,6 @@ from pathlib import Path
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.result import (
     TABLE_WRITERS,
-    known_confidence,
     skipped_note,
     table_bytes,
     texts_of,
@@ -18,6 +17,7 @@ from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
 from s2osc.errors import OutputError, SettingsError, collect_warnings
 from s2osc.files import check_folder, lock, made_folders, write_whole, writing
 from s2osc.nets.training import resolve_device
+from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.storage import load_model
 from s2osc.progress import Stopwatch
 from s2osc.types import Answer
@@ -45,13 +45,14 @@ def predict_files(
         with collect_warnings() as notes:
             inputs = represented.inputs(found.inputs, Stopwatch())
         answer = saved.model.answer(inputs)
+        assert answer.nearest is not None, "f and g give every item its best known class"
         table = table_bytes(
             out.suffix,
             names=found.names,
             texts=texts_of(found.inputs) if represented.shape.kind == "texts" else None,
             answer=answer,
-            nearest_confidence=known_confidence(saved.model.probabilities(inputs)),
-            operating_point=saved.model.operating_point,
+            nearest_confidence=nearest_confidence(saved.model, inputs),
+            operating_points=saved.model.operating_points(answer.nearest),
             classes=saved.classes,
         )
         write(table)

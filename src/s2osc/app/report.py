@@ -24,14 +24,14 @@ from s2osc.app.results_folder import (
 )
 from s2osc.errors import DataError, ReportError
 from s2osc.files import as_json, guarded, reason
-from s2osc.pipeline.audit.decision import threshold_for_new
+from s2osc.pipeline.audit.decision import thresholds_for_new
 from s2osc.pipeline.filter.score import squash
 from s2osc.pipeline.model_description import (
     DESCRIPTION,
     read_description,
     with_check,
     with_groups,
-    with_threshold,
+    with_thresholds,
 )
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Drawing, load_drawing, save_drawing
@@ -99,8 +99,8 @@ def rewrite_results(folder: ResultsFolder, result: Result) -> None:
     checked = result.audit.checked if result.audit else None
     description = with_check(read_description(version / MODEL), checked)
     if result.evidence and result.odds is not None:
-        threshold = threshold_for_new(result.evidence, result.odds, result.decision)
-        description = with_threshold(description, threshold)
+        thresholds = thresholds_for_new(result.evidence, result.odds, result.decision)
+        description = with_thresholds(description, thresholds)
     if result.audit and result.audit.groups:
         description = with_groups(description, result.audit.groups.groups)
     keep = {name for name in RESULTS if name not in rewritten and (version / name).is_file()}

@@ -46,7 +46,7 @@ from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
 from s2osc.metrics import evaluate_by_name
 from s2osc.pipeline.audit.check import Check
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide, number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, tell
 from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
@@ -167,7 +167,8 @@ class Result:
             self,
             answer=answer,
             audit=replace(audit, checked=self.check.measure(answer.labels, self.classes)),
-            settings=self.settings | {DECISION + n: v for n, v in flatten(settings).items()},
+            settings=self.settings
+            | {DECISION + n: to_plain(v) for n, v in flatten(settings).items()},
         )
 
     def _groups_if_unknown(self) -> np.ndarray:
@@ -252,13 +253,14 @@ class Result:
                 f"{folder} holds scores of {len(measured['names'])} items, but its {SUMMARY} is "
                 f"about {summary['items']['pool']}; {COPY_AGAIN}"
             )
+        changes = number_classes(changes or {}, classes)
         check = read_check(folder / CHECKED, measured["names"])
         items = read_items(folder / ITEMS, len(measured["names"]))
         result = cls(**facts, **measured, check=check, items=items)
         if unfinished.is_file() and not changes:
             return result
         with guarded(folder, COPY_AGAIN):
-            return result.decided(change(result.decision, changes or {}))
+            return result.decided(change(result.decision, changes))
 
 
 def skipped_note(skipped: Sequence[Skipped], where: str) -> list[str]:
@@ -267,18 +269,6 @@ def skipped_note(skipped: Sequence[Skipped], where: str) -> list[str]:
         return []
     items = "1 item was" if len(skipped) == 1 else f"{len(skipped):,} items were"
     return [f"{items} skipped (first: {skipped[0].name}, {skipped[0].reason}); {where}"]
-
-
-def known_confidence(probabilities: np.ndarray) -> np.ndarray:
-    """The probability of the best known class, given that an item is known.
-
-    ``probabilities`` are those of the known classes and, last, of unknown.
-
-    >>> known_confidence(np.array([[0.3, 0.1, 0.6]])).round(2).tolist()
-    [0.75]
-    """
-    known = probabilities[:, :-1]
-    return known.max(1) / np.maximum(known.sum(1), 1e-12)
 
 
 def texts_of(items: np.ndarray | Table | None) -> list[str] | None:
@@ -326,12 +316,13 @@ def table_bytes(
     texts: list[str] | None = None,
     answer: Answer,
     nearest_confidence: np.ndarray,
-    operating_point: float | None,
+    operating_points: np.ndarray | None,
     classes: Sequence[str],
 ) -> bytes:
     """One row per item, as the content of a .csv or .parquet file.
 
     An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
+    The operating point differs where known classes have limits of their own.
     """
     n = len(names)
     label_names = np.array([*classes, *UNNAMED], object)
@@ -344,7 +335,9 @@ def table_bytes(
         "nearest": label_names[answer.nearest],
         "nearest_confidence": nearest_confidence.astype(np.float32),
         "p_known": pa.nulls(n, pa.float64()) if answer.p_known is None else answer.p_known,
-        "operating_point": pa.array([operating_point] * n, pa.float64()),
+        "operating_point": pa.nulls(n, pa.float64())
+        if operating_points is None
+        else operating_points,
         "unknown_score": answer.unknown_score.astype(np.float32),
         "distinctness": answer.distinctness.astype(np.float32),
         "filtered": answer.filtered,
@@ -356,6 +349,9 @@ def table_bytes(
 
 def write_tables(folder: Path, result: Result) -> None:
     """The answer in both forms."""
+    nearest, points = result.answer.nearest, None
+    if result.audit and nearest is not None:
+        points = result.audit.operating_points(nearest, result.classes)
     for suffix in TABLE_WRITERS:
         content = table_bytes(
             suffix,
@@ -363,7 +359,7 @@ def write_tables(folder: Path, result: Result) -> None:
             texts=None if isinstance(result.items, Table) else result.texts,
             answer=result.answer,
             nearest_confidence=result.nearest_confidence,
-            operating_point=result.audit.operating_point if result.audit else None,
+            operating_points=points,
             classes=result.classes,
         )
         (folder / f"predictions{suffix}").write_bytes(content)

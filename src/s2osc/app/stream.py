@@ -29,6 +29,7 @@ from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
 from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
+from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
@@ -331,7 +332,7 @@ def choose_decision(state: StreamState, decision: Mapping[str, Any]) -> tuple[st
     """Preset and method of one window, at another operating point where that is asked for."""
     preset = state.facts.preset or "auto"
     changes = {f"decision.{name}": value for name, value in decision.items()}
-    method = change(state.learner.method, changes)
+    method = change(state.learner.method, number_classes(changes, state.class_names))
     check_decision(preset, method, changes)
     return preset, method
 

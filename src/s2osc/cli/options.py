@@ -191,6 +191,13 @@ def add_decision(parser: argparse.ArgumentParser) -> None:
         help="at most this share of known items may be called unknown (default: 0.05)",
     )
     parser.add_argument(
+        "--false-alarm-of",
+        action="append",
+        metavar="CLASS=RATE",
+        help="another limit for the known items that are given one class, such as cat=0.01; can be "
+        "given several times; none takes back such limits",
+    )
+    parser.add_argument(
         "--guarantee",
         metavar="average|pool",
         help="that limit holds on average over pools, or with 95%% confidence in this pool "
@@ -210,7 +217,27 @@ def add_decision(parser: argparse.ArgumentParser) -> None:
 def decision_of(options: argparse.Namespace) -> dict[str, Any]:
     """The settings of the decision that were given."""
     given = {name: getattr(options, name) for name in ("false_alarm", "guarantee", "aim", "unsure")}
+    given["false_alarm_of"] = limits_of_classes(options.false_alarm_of)
     return {name: value for name, value in given.items() if value is not None}
+
+
+def limits_of_classes(texts: list[str] | None) -> dict[str, str] | None:
+    """Limits by the names of classes; empty: those given before are taken back.
+
+    >>> limits_of_classes(["cat=0.01", "a=b=0.02"]), limits_of_classes(["none"])
+    ({'cat': '0.01', 'a=b': '0.02'}, {})
+    """
+    if texts is None or texts == ["none"]:
+        return None if texts is None else {}
+    limits = {}
+    for text in texts:
+        name, equals, rate = text.rpartition("=")
+        if not equals:
+            raise SettingsError(
+                f"--false-alarm-of is {text!r}; give CLASS=RATE, such as cat=0.01, or none"
+            )
+        limits[name.strip()] = rate.strip()
+    return limits
 
 
 def request_of(options: argparse.Namespace) -> "Request":

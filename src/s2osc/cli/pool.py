@@ -177,7 +177,7 @@ def predict(options: argparse.Namespace) -> None:
     for note in notes:
         print(f"Note: {note}")
     n_unknown = int(answer.is_unknown.sum())
-    print(f"{len(answer.labels):,} items, {n_unknown:,} of them unknown: {options.out}")
+    print(f"{len(answer.labels):,} items, {n_unknown:,} of them called unknown: {options.out}")
 
 
 def decide(options: argparse.Namespace) -> None:

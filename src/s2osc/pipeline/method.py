@@ -12,19 +12,31 @@ from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.training import Outputs
 from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
+from s2osc.pipeline.audit.confidence import (
+    Confidence,
+    Curve,
+    cross_fitted,
+    fit_names,
+    known_confidence,
+    log_odds,
+    reliability,
+)
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
+    Thresholds,
     choose_threshold,
     decide,
     estimated_f_out_at,
     share_of_unknown,
-    threshold_for_new,
+    thresholds_for_new,
+    unknown_curve_for_new,
 )
 from s2osc.pipeline.audit.record import (
     Audit,
     PurityAudit,
     PurityPoint,
+    Reliability,
 )
 from s2osc.pipeline.filter.distinctness import (
     PAPER_K,
@@ -126,7 +138,8 @@ class Verdict:
     audit: Audit | None = None
     calibration: CalibrationScores | None = None  # by the score that new items have
     odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: they are not what decided
-    threshold_for_new: float | None = None  # on the log-odds of g; None: g's largest output
+    thresholds_for_new: Thresholds | None = None  # on the log-odds of g; None: g's largest output
+    confidence_of_new: Confidence | None = None
 
 
 @dataclass(frozen=True)
@@ -228,7 +241,9 @@ class S2OSCMethod:
             # Nothing in the pool is unknown, so no student is trained.
             selection = select_nothing(filtered, pooled)
             verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
-            model = KnownOnlyModel(teacher, calibration=verdict.calibration)
+            model = KnownOnlyModel(
+                teacher, calibration=verdict.calibration, confidence=verdict.confidence_of_new
+            )
             groups = leaves = np.full(pooled.n, -1)
         else:
             with clock("filter"):
@@ -252,8 +267,9 @@ class S2OSCMethod:
                     grouping=grouping,
                     filtering=self.filtering,
                     unit=filtered.unit,
-                    threshold=verdict.threshold_for_new,
+                    thresholds=verdict.thresholds_for_new,
                     calibration=verdict.calibration,
+                    confidence=verdict.confidence_of_new,
                 )
                 leaves = model.leaves_of(pooled.of_pool(pooled.inputs))
                 groups = grouping.group_of_leaf[leaves]
@@ -380,10 +396,13 @@ class S2OSCMethod:
     def _decide_by_teacher(self, filtered: Filtered, pooled: Pool, *, seed: int) -> Verdict:
         """f's answer for a pool in which nothing is unknown."""
         known = softmax(filtered.outputs.logits, axis=1)
-        evidence = filtered.evidence(filtered.score, known, pooled, by="calibration")
+        measured = filtered.evidence(filtered.score, known, pooled, by="calibration")
+        named = calibrate_names(known, pooled, measured.seed_weight, seed=seed)
+        evidence = replace(measured, nearest_confidence=named.of_pool)
         verdict = verdict_by_seeds(
             evidence,
             self.decision,
+            named,
             embeddings=pooled.of_pool(filtered.outputs.embeddings),
             seed=seed,
         )
@@ -391,6 +410,7 @@ class S2OSCMethod:
         return replace(
             verdict,
             calibration=CalibrationScores(pooled.of_calibration(entropy), evidence.seed_weight),
+            confidence_of_new=Confidence(named.curve),
         )
 
     def _decide(
@@ -422,6 +442,8 @@ class S2OSCMethod:
         else:
             score = self._best_score(odds, p[:, :-1], filtered, pooled, seed=seed)
         by_calibration = filtered.evidence(score, p[:, :-1], pooled, by="calibration")
+        named = calibrate_names(p[:, :-1], pooled, by_calibration.seed_weight, seed=seed)
+        by_calibration = replace(by_calibration, nearest_confidence=named.of_pool)
         odds = pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled))
         evidence = by_calibration
         if self.decision.rule == "seeds" and filtered.by_inputs is not None:
@@ -443,6 +465,7 @@ class S2OSCMethod:
         verdict = verdict_by_seeds(
             evidence,
             self.decision,
+            named,
             embeddings=embeddings,
             odds=odds if evidence is by_calibration else None,
             seed=seed,
@@ -450,7 +473,10 @@ class S2OSCMethod:
         return replace(
             verdict,
             calibration=CalibrationScores(odds[pooled.n :], by_calibration.seed_weight),
-            threshold_for_new=threshold_for_new(by_calibration, odds, self.decision),
+            thresholds_for_new=thresholds_for_new(by_calibration, odds, self.decision),
+            confidence_of_new=Confidence(
+                named.curve, unknown_curve_for_new(by_calibration, odds, self.decision, seed=seed)
+            ),
         )
 
     def _best_score(
@@ -508,9 +534,38 @@ def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
     return Selection(0, parts, purity=audit_purity(purity, 0))
 
 
+class CalibratedNames(NamedTuple):
+    """How sure the known class is that each item is given, by the calibration items."""
+
+    curve: Curve
+    of_pool: np.ndarray  # (n,)
+    reliability: Reliability
+
+
+def calibrate_names(
+    known: np.ndarray, pooled: Pool, weights: np.ndarray, *, seed: int
+) -> CalibratedNames:
+    """The confidence in the best known class, given that an item is known.
+
+    ``known`` are the probabilities of the known classes, (n, C); ``weights`` those of the
+    calibration items.
+    """
+    softmax_of_best = known_confidence(known)
+    judged = pooled.of_calibration(softmax_of_best)
+    is_right = pooled.of_calibration(known.argmax(1)) == pooled.calibration_labels
+    curve = fit_names(judged, is_right, weights)
+    stated = cross_fitted(judged, is_right, weights, seed=seed)
+    return CalibratedNames(
+        curve=curve,
+        of_pool=curve(log_odds(pooled.of_pool(softmax_of_best))),
+        reliability=reliability(stated, is_right),
+    )
+
+
 def verdict_by_seeds(
     evidence: Evidence,
     settings: DecisionSettings,
+    named: CalibratedNames,
     *,
     embeddings: np.ndarray,
     odds: np.ndarray | None = None,
@@ -526,7 +581,7 @@ def verdict_by_seeds(
         p_known=decision.p_known,
         embeddings=embeddings,
         evidence=evidence,
-        audit=decision.audit,
+        audit=replace(decision.audit, reliability=named.reliability),
         odds=odds,
     )
 

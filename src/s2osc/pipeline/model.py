@@ -8,6 +8,8 @@ from scipy.special import softmax
 
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit import statistics
+from s2osc.pipeline.audit.confidence import Confidence, known_confidence
+from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace
@@ -38,16 +40,29 @@ class OpenSetModel:
     grouping: Grouping
     filtering: FilterSettings
     unit: Units
-    threshold: float | None = None  # on the log-odds of g, from the seeds; None: g's largest output
+    thresholds: Thresholds | None = None  # on the log-odds of g; None: g's largest output
     scaling: Scaling = UNSCALED  # of items as they come
     calibration: CalibrationScores | None = None  # log-odds of g; None: nothing was held back
+    confidence: Confidence | None = None  # None: nothing was held back, or of an earlier version
 
     @property
     def operating_point(self) -> float | None:
-        """New items are unknown where p_known is at most this; None: g's largest output decides."""
-        if self.threshold is None or self.calibration is None:
+        """New items are unknown where p_known is at most this; None: g's largest output decides.
+
+        Items given a class with a threshold of its own have another one (``operating_points``).
+        """
+        if self.thresholds is None or self.calibration is None:
             return None
-        return self.calibration.operating_point(self.threshold)
+        return self.calibration.operating_point(self.thresholds.common)
+
+    def operating_points(self, nearest: np.ndarray) -> np.ndarray | None:
+        """(n,) the same for items by their best known class."""
+        if self.thresholds is None or self.calibration is None:
+            return None
+        found = np.full(len(nearest), self.calibration.operating_point(self.thresholds.common))
+        for name, own in self.thresholds.of_class.items():
+            found[nearest == name] = self.calibration.operating_point(own)
+        return found
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
@@ -67,27 +82,32 @@ class OpenSetModel:
         teacher_outputs = self.teacher.outputs(inputs)
         logits = self.student.outputs(inputs).logits
         p = self.student.probabilities(logits, teacher_outputs.logits)
-        unknown = self.predicts_unknown(logits)
-        known_class = p[:, :-1].argmax(1)
+        known_class, odds = p[:, :-1].argmax(1), self.student.log_odds(logits)
+        unknown = self.predicts_unknown(logits, known_class)
+        if self.confidence is None:
+            confidence = np.where(unknown, p[:, -1], p[np.arange(len(p)), known_class])
+        else:
+            best = known_confidence(p[:, :-1])
+            confidence = self.confidence.of_answers(unknown, best, odds)
         groups = np.full(len(p), -1)
         if unknown.any():
             groups[unknown] = self.groups_of(inputs[unknown])
         return Answer(
             labels=np.where(unknown, UNKNOWN, known_class),
             unknown_score=p[:, -1],
-            confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), known_class]),
+            confidence=confidence,
             groups=groups,
             distinctness=distinctness(teacher_outputs, self.unit, self.filtering),
             filtered=np.zeros(len(p), bool),
             nearest=known_class,
-            p_known=_p_known(self.calibration, self.student.log_odds(logits)),
+            p_known=_p_known(self.calibration, odds),
         )
 
-    def predicts_unknown(self, logits: np.ndarray) -> np.ndarray:
+    def predicts_unknown(self, logits: np.ndarray, nearest: np.ndarray) -> np.ndarray:
         """Above the threshold of the seeds; without seeds, where g's largest output is C'."""
-        if self.threshold is None:
+        if self.thresholds is None:
             return self.student.predicts_unknown(logits)
-        return self.student.log_odds(logits) > self.threshold
+        return self.thresholds.are_passed(self.student.log_odds(logits), nearest)
 
     def groups_of(self, inputs: np.ndarray) -> np.ndarray:
         """The group each item is nearest to, by its scaled inputs."""
@@ -112,11 +132,15 @@ class KnownOnlyModel:
     teacher: Teacher
     scaling: Scaling = UNSCALED  # of items as they come
     calibration: CalibrationScores | None = None  # entropies of f; None: nothing was held back
+    confidence: Confidence | None = None  # None: nothing was held back, or of an earlier version
 
     @property
     def operating_point(self) -> float | None:
         """0, as no new item is called unknown; None: nothing was held back."""
         return None if self.calibration is None else 0.0
+
+    def operating_points(self, nearest: np.ndarray) -> np.ndarray | None:
+        return None if self.calibration is None else np.zeros(len(nearest))
 
     def predict(self, inputs: np.ndarray) -> Predictions:
         return self.answer(inputs)
@@ -129,7 +153,7 @@ class KnownOnlyModel:
         return Answer(
             labels=p.argmax(1),
             unknown_score=teacher_outputs.entropy / np.log(n_classes),
-            confidence=p.max(1),
+            confidence=p.max(1) if self.confidence is None else self.confidence.of_names(p.max(1)),
             groups=np.full(n, -1),
             distinctness=teacher_outputs.entropy + teacher_outputs.distance,
             filtered=np.zeros(n, bool),
@@ -144,6 +168,14 @@ class KnownOnlyModel:
         """(n, C + 1): each known class, then unknown, which is never."""
         known = self.teacher.probabilities(self.scaling.transform(inputs))
         return np.pad(known, ((0, 0), (0, 1)))
+
+
+def nearest_confidence(model: OpenSetModel | KnownOnlyModel, inputs: np.ndarray) -> np.ndarray:
+    """(n,) the probability that the best known class is right, given that an item is known."""
+    softmax_of_best = known_confidence(model.probabilities(inputs)[:, :-1])
+    if model.confidence is None:
+        return softmax_of_best
+    return model.confidence.of_names(softmax_of_best)
 
 
 def _p_known(calibration: CalibrationScores | None, scores: np.ndarray) -> np.ndarray | None:

@@ -10,16 +10,17 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
-from s2osc.codec import fields_from_plain, to_plain
+from s2osc.codec import fields_from_plain, from_plain, to_plain
 from s2osc.data.columns import TableEncoder
 from s2osc.errors import ModelError
 from s2osc.files import read_json
+from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.audit.record import CheckedAudit
 from s2osc.version import __version__
 
 FORMAT, OLDEST = 5, 5
 """Models of earlier formats have groups of another kind, and know neither texts nor columns."""
-DESCRIPTION, CHECKED = "model.json", "checked"
+DESCRIPTION, CHECKED, OF_CLASS = "model.json", "checked", "threshold_of_class"
 LARGEST_SIDE = 4_096  # pixels
 MOST_VIEWS = 100
 COPY_AGAIN = "copy the model folder again or classify anew"
@@ -133,9 +134,25 @@ def read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def with_threshold(description: dict[str, Any], threshold: float | None) -> dict[str, Any]:
-    """The description of the same model with another threshold."""
-    return description | {"threshold": write_number(threshold)}
+def with_thresholds(description: dict[str, Any], thresholds: Thresholds | None) -> dict[str, Any]:
+    """The description of the same model with other thresholds."""
+    return description | write_thresholds(thresholds)
+
+
+def write_thresholds(thresholds: Thresholds | None) -> dict[str, Any]:
+    """The common threshold, and those of single classes by their number."""
+    if thresholds is None:
+        return {"threshold": None, OF_CLASS: {}}
+    of_class = {str(name): own for name, own in thresholds.of_class.items()}
+    return {"threshold": write_number(thresholds.common), OF_CLASS: of_class}
+
+
+def read_thresholds(description: dict[str, Any], *, n_classes: int) -> Thresholds | None:
+    """What ``write_thresholds`` wrote; earlier versions knew no thresholds of single classes."""
+    common = read_number(description["threshold"])
+    own = from_plain(dict[str, float], description.get(OF_CLASS, {}), OF_CLASS)
+    of_class = {check_whole(int(n), OF_CLASS, low=0, high=n_classes - 1): t for n, t in own.items()}
+    return None if common is None else Thresholds(common, of_class)
 
 
 def with_groups(description: dict[str, Any], groups: Sequence[int]) -> dict[str, Any]:

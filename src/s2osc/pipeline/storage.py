@@ -17,6 +17,7 @@ from s2osc.codec import from_plain, to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.networks import Network, NetworkSettings
+from s2osc.pipeline.audit.confidence import Confidence
 from s2osc.pipeline.audit.record import GroupsAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.group_tree import GroupTree
@@ -34,7 +35,9 @@ from s2osc.pipeline.model_description import (
     read_description,
     read_number,
     read_preparation,
+    read_thresholds,
     write_number,
+    write_thresholds,
 )
 from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.student import Student
@@ -79,13 +82,14 @@ def save_model(
         **describe_preparation(preparation),
         "networks": {role: describe_network(network) for role, network in _networks(model).items()},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "confidence": to_plain(model.confidence),
     }
     if isinstance(model, OpenSetModel):
         description |= {
             "unknown": model.student.unknown,
             "vote": model.student.vote,
             "voice": model.student.vote_weight,
-            "threshold": write_number(model.threshold),
+            **write_thresholds(model.thresholds),
             "filtering": asdict(model.filtering),
             "unit": model.unit._asdict(),
             "groups": {
@@ -183,8 +187,10 @@ def _assemble(
     teacher, scaling = Teacher(network, centres), read_scaling(tensors, network)
     calibration = _read_calibration(tensors)
     preparation = read_preparation(description)
+    confidence = from_plain(Confidence | None, description.get("confidence"), "confidence")
     if description["kind"] == "known only":
-        return SavedModel(KnownOnlyModel(teacher, scaling, calibration), classes, preparation)
+        known_only = KnownOnlyModel(teacher, scaling, calibration, confidence)
+        return SavedModel(known_only, classes, preparation)
     if description["kind"] != "open set":
         raise ValueError(f"kind is {description['kind']!r:.100}")
     space = _read_space(tensors, network)
@@ -195,8 +201,9 @@ def _assemble(
         grouping=_read_grouping(description, tensors, space),
         filtering=change(FilterSettings(), description["filtering"]),
         unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
-        threshold=read_number(description["threshold"]),
+        thresholds=read_thresholds(description, n_classes=len(classes)),
         calibration=calibration,
+        confidence=confidence,
         scaling=scaling,
     )
     return SavedModel(model, classes, preparation)

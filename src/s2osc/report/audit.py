@@ -9,6 +9,7 @@ from s2osc.pipeline.audit.wording import limit, sentence, verdict
 from s2osc.report.curves import OperatingCurve, PurityChart, operating_curve, purity_chart
 from s2osc.report.distributions import ScoreChart, score_chart
 from s2osc.report.kinds import count_groups
+from s2osc.report.reliability import ReliabilityChart, reliability_chart
 from s2osc.report.words import IntervalText
 from s2osc.text import plural
 from s2osc.text import rounded_percent as percent
@@ -52,6 +53,7 @@ class AuditView:
     scores: ScoreChart | None
     purity: PurityChart | None
     curve: OperatingCurve | None
+    reliability: ReliabilityChart | None
     certainty: list[str]  # of each group, to be a class; an empty text where none is known
 
 
@@ -76,6 +78,7 @@ def show_audit(
         ),
         purity=purity_chart(audit.purity) if audit.purity else None,
         curve=operating_curve(audit, answer, folder=folder),
+        reliability=reliability_chart(audit.reliability) if audit.reliability else None,
         certainty=certainty(audit.groups, count_groups(answer)),
     )
 
@@ -97,7 +100,7 @@ def figures(audit: Audit) -> list[Figure]:
         ),
         Figure(
             "Unknown share",
-            "of this pool is of no known class; a rough range",
+            "of this pool is estimated to be of no known class; a rough range",
             IntervalText(audit.unknown_share),
             is_unknown=True,
         ),

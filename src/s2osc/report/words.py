@@ -19,7 +19,10 @@ PARTS_SHOWN = 3  # true classes named for each kind of answer
 # Shown elsewhere than in tables.
 PLACED_KEYS = ("audit", "groups", "metrics", "warnings", "warning_codes", "seconds")
 # At the top of the page, as words or charts.
-SHOWN_OF_AUDIT = ("sentence", "cautions", "curve", "per_class", "weights", "tree", "spreads")
+SHOWN_OF_AUDIT = (
+    *("sentence", "cautions", "curve", "per_class", "weights", "tree", "spreads"),
+    *("bins", "class_limits"),
+)
 INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
 
 
@@ -110,15 +113,15 @@ def headline(answer: Answer, groups: str) -> tuple[str, str]:
     n, n_unknown, n_unsure = len(answer.labels), *_counts(answer)
     unsure = f"; {n_unsure:,} {'is' if n_unsure == 1 else 'are'} unsure" if n_unsure else ""
     if n_unknown == 0 and n_unsure:
-        return "0", f" of {plural(n, 'item')} {'is' if n == 1 else 'are'} surely unknown{unsure}"
+        return "0", f" of {plural(n, 'item')} {'is' if n == 1 else 'are'} called unknown{unsure}"
     if n_unknown == 0 and n == 1:
-        return "1", " item, and it belongs to a known class"
+        return "1", " item, and it is given a known class"
     if n_unknown == 0:
-        return "0", f" of {n:,} items are unknown: each belongs to a known class"
-    verb = "belongs" if n_unknown == 1 else "belong"
+        return "0", f" of {n:,} items are called unknown: each is given a known class"
+    verb = "is" if n_unknown == 1 else "are"
     return (
         f"{n_unknown:,}",
-        f" of {plural(n, 'item')} {verb} to no known class, in {groups}{unsure}",
+        f" of {plural(n, 'item')} {verb} called unknown, in {groups}{unsure}",
     )
 
 

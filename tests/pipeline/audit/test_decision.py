@@ -1,6 +1,7 @@
 """The operating point, the answer there, and the account the seeds give of it."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,13 @@ from s2osc.pipeline.audit import decision as decision_module
 from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
+    Thresholds,
     choose_threshold,
+    choose_thresholds,
     decide,
+    number_classes,
     share_of_unknown,
-    threshold_for_new,
+    thresholds_for_new,
 )
 from s2osc.pipeline.audit.record import Audit, UnknownTest
 from s2osc.pipeline.audit.statistics import (
@@ -149,7 +153,7 @@ def test_a_guarantee_for_this_pool_allows_fewer_false_alarms(evidence):
         for guarantee in ("average", "pool")
     )
     assert in_pool.audit.guarantee == "pool"
-    assert in_pool.threshold > average.threshold
+    assert in_pool.thresholds.common > average.thresholds.common
     assert in_pool.audit.smallest_false_alarm > average.audit.smallest_false_alarm
     np.testing.assert_array_equal(
         in_pool.labels == UNKNOWN, in_pool.p_known <= in_pool.audit.operating_point
@@ -178,16 +182,16 @@ def test_where_no_threshold_finds_more_than_false_alarms_nothing_is_called_unkno
 def test_new_items_are_told_by_the_odds_at_the_same_operating_point(evidence):
     odds = np.concatenate([evidence.score, evidence.seed_score]) * 3 - 7
     by_score = choose_threshold(evidence, share_of_unknown(evidence).estimate, SEEDS)
-    threshold = threshold_for_new(evidence, odds, SEEDS)
-    np.testing.assert_array_equal(evidence.score > by_score, odds[:N_POOL] > threshold)
-    assert threshold in odds[N_POOL:]  # between a seed and the next item new ones may come
+    thresholds = thresholds_for_new(evidence, odds, SEEDS)
+    np.testing.assert_array_equal(evidence.score > by_score, odds[:N_POOL] > thresholds.common)
+    assert thresholds.common in odds[N_POOL:]  # between a seed and the next item new ones may come
 
 
 def test_new_items_are_left_to_g_by_the_papers_rule_and_are_known_if_nothing_is_unknown(evidence):
     odds = np.concatenate([evidence.score, evidence.seed_score])
-    assert threshold_for_new(evidence, odds, DecisionSettings()) is None
+    assert thresholds_for_new(evidence, odds, DecisionSettings()) is None
     nothing = replace(evidence, p_value=0.5)
-    assert threshold_for_new(nothing, odds, SEEDS) == np.inf
+    assert thresholds_for_new(nothing, odds, SEEDS) == Thresholds(np.inf)
 
 
 # The answer
@@ -196,7 +200,7 @@ def test_new_items_are_left_to_g_by_the_papers_rule_and_are_known_if_nothing_is_
 def test_items_above_the_threshold_are_unknown_and_others_of_their_nearest_class(
     evidence, decision
 ):
-    above = evidence.score > decision.threshold
+    above = evidence.score > decision.thresholds.common
     np.testing.assert_array_equal(decision.labels == UNKNOWN, above)
     np.testing.assert_array_equal(decision.labels[~above], evidence.nearest[~above])
     assert np.mean((decision.labels == UNKNOWN) == (np.arange(N_POOL) < 300)) > 0.95
@@ -227,7 +231,7 @@ def test_where_the_test_finds_nothing_nothing_is_unknown():
     evidence = make_evidence(0.0, p_value=0.4)
     decision = decide(evidence, SEEDS, seed=0)
     np.testing.assert_array_equal(decision.labels, evidence.nearest)
-    assert decision.threshold == np.inf
+    assert decision.thresholds.common == np.inf
     assert decision.audit.nothing_unknown
     assert decision.audit.threshold is None
     assert decision.audit.unknown_recall is None
@@ -249,7 +253,7 @@ def test_by_the_papers_rule_the_seeds_only_watch():
     evidence = make_evidence(p_value=0.9)
     decision = decide(evidence, DecisionSettings(false_alarm=0.01), seed=0)
     np.testing.assert_array_equal(decision.labels == UNKNOWN, evidence.score > 0)
-    assert decision.threshold == 0
+    assert decision.thresholds.common == 0
     assert decision.audit.threshold == 0.5
     assert not decision.audit.nothing_unknown
     assert decision.audit.false_alarm.estimate == np.mean(evidence.seed_score > 0)
@@ -315,7 +319,7 @@ def test_each_seed_judges_a_threshold_that_was_chosen_without_it(monkeypatch):
         evidence = make_evidence(shift=2.0, n_seeds=60, seed=seed)
         found = decide(evidence, replace(SEEDS, false_alarm=0.2), seed=seed)
         judged.append(found.audit.false_alarm.estimate)
-        by_its_own_seeds.append(np.mean(evidence.seed_score > found.threshold))
+        by_its_own_seeds.append(np.mean(evidence.seed_score > found.thresholds.common))
         true.append(np.mean(found.labels[300:] == UNKNOWN))
     assert np.mean(by_its_own_seeds) < np.mean(judged)
     assert np.mean(judged) == pytest.approx(np.mean(true), abs=0.03)
@@ -465,7 +469,7 @@ def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent()
         assert account.unknown_share.low > 0.9
         assert sentence(account).startswith(
             "Too few items of this pool are known to estimate how many of those are called "
-            "unknown; at least 9"
+            "unknown; an estimated 9"
         )
 
 
@@ -482,3 +486,83 @@ def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent()
 def test_a_decision_that_cannot_be_taken_is_refused(wrong, words):
     with pytest.raises(SettingsError, match=words):
         DecisionSettings(**wrong)
+
+
+# Limits of single classes
+
+
+def test_a_class_keeps_its_own_limit_on_average_over_pools():
+    settings = replace(SEEDS, aim="recall", false_alarm_of=(0.0, 0.02))
+    rates = []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        evidence = make_evidence(n_seeds=200, seed=seed)
+        # Items of the second class look stranger, known or not.
+        strange = replace(
+            evidence,
+            score=evidence.score + evidence.nearest,
+            seed_score=evidence.seed_score + evidence.seed_nearest,
+        )
+        thresholds = choose_thresholds(strange, 0.3, settings)
+        assert thresholds.of_class.keys() == {1}
+        fresh = random.normal(size=2_000)
+        rates.append(
+            [np.mean(fresh > thresholds.common - 1), np.mean(fresh > thresholds.of_class[1] - 1)]
+        )
+    common, own = np.mean(rates, axis=0)
+    assert common > 0.07  # the common limit is no promise for a single class
+    assert own == pytest.approx(2 / 101, abs=0.006)
+
+
+def test_items_are_unknown_exactly_up_to_the_operating_point_of_their_class():
+    evidence = make_evidence(shift=2.0)
+    found = decide(evidence, replace(SEEDS, false_alarm_of=(0.01, 0.2), aim="recall"), seed=0)
+    audit = found.audit.named(["cat", "dog"])
+    points = audit.operating_points(evidence.nearest, ["cat", "dog"])
+    assert len(np.unique(points)) == 2
+    np.testing.assert_array_equal(found.p_known <= points, found.labels == UNKNOWN)
+    strict, lax = audit.class_limits
+    assert (strict.name, strict.wanted_false_alarm) == ("cat", 0.01)
+    assert strict.operating_point < lax.operating_point
+    named_cat = evidence.seed_nearest == 0
+    alarms = found.thresholds.are_passed(evidence.seed_score, evidence.seed_nearest)
+    assert alarms[named_cat].mean() <= 0.01
+    assert 0.1 < alarms[~named_cat].mean() <= 0.2
+    assert tell(audit)["limit"] == (
+        "At most 1% of the known items that are given the class cat, 20% of the known items that "
+        "are given the class dog and 5% of the others are called unknown, on average over pools "
+        "like this one."
+    )
+    assert Audit.from_json(audit.to_json()) == audit
+
+
+def test_too_few_seeds_of_a_class_are_told():
+    evidence = make_evidence(n_seeds=100)
+    rates = (0.001, 0.05, 0.05)  # no seed is given the third class
+    audit = decide(evidence, replace(SEEDS, false_alarm_of=rates), seed=0).audit
+    told = [each["text"] for each in tell(audit.named(["cat", "dog", "emu"]))["cautions"]]
+    assert told == [
+        "50 seeds are given the class cat and can promise a false-alarm rate of 2% at best there, "
+        "not 0.1%: label more items of it, or give a higher --false-alarm-of",
+        "no seed is given the class emu, so nothing can be promised for it: label more items of it",
+    ]
+
+
+def test_without_limits_of_single_classes_nothing_changes(evidence, decision):
+    same = decide(evidence, replace(SEEDS, false_alarm_of=(0.0, 0.0)), seed=0)
+    np.testing.assert_array_equal(same.labels, decision.labels)
+    assert same.audit == decision.audit
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"cot": 0.01}, "false-alarm-of names 'cot', which is no known class; did you mean 'cat'?"),
+        ({"zebra": 0.01}, "which is no known class; there is cat, dog"),
+        ({"cat": 1.5}, "false-alarm-of cat is 1.5; give a share between 0 and 1, such as 0.01"),
+        ({"cat": "few"}, "false-alarm-of cat is few; give a share between 0 and 1"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_refused_in_one_line(limits, words):
+    with pytest.raises(SettingsError, match=re.escape(words)):
+        number_classes({"decision.false_alarm_of": limits}, ["cat", "dog"])

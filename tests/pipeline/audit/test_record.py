@@ -45,6 +45,7 @@ def test_a_record_has_the_keys_that_files_have():
         *("wanted_false_alarm", "smallest_false_alarm", "test", "unknown_share", "unknown_recall"),
         *("curve", "prior_shift", "false_alarm", "known_accuracy", "purity", "groups"),
         *("findable_share", "sources", "operating_point", "checked", "guarantee"),
+        *("reliability", "class_limits"),
     }
     assert record["schema"] == SCHEMA
     assert record["seeds"] == {"number": 1500, "per_class": {"cat": 500, "dog": 500}}
@@ -102,7 +103,10 @@ def test_a_decision_taken_again_keeps_what_does_not_depend_on_it():
 
 
 RECORD = make_audit().to_json()
-ABSENT = {"schema", "rule", "guarantee", "findable_share", "sources", "operating_point", "checked"}
+ABSENT = {
+    *("schema", "rule", "guarantee", "findable_share", "sources", "operating_point", "checked"),
+    *("reliability", "class_limits"),
+}
 """Keys that files of earlier versions lack."""
 
 

@@ -10,10 +10,10 @@ from s2osc.pipeline.audit.wording import cautions, limit, sentence, tell, verdic
 from samples import make_audit
 
 
-def test_the_sentence_counts_false_alarms_and_bounds_the_unknown_share():
+def test_the_sentence_counts_false_alarms_and_estimates_the_unknown_share():
     assert sentence(make_audit()) == (
         "About 4 in 100 known items are called unknown (2 to 6); "
-        "at least 31% of this pool is of no known class."
+        "an estimated 40% of this pool is of no known class (rough range 31% to 45%)."
     )
 
 
@@ -36,15 +36,13 @@ def test_a_rate_is_told_in_whole_items(figures, words):
 @pytest.mark.parametrize(
     ("figures", "words"),
     [
-        ((0.05, 0.0123, 0.1), "; at least 1.2% of this pool is of no known class."),
-        (
-            (0.02, 0.0, 0.0512),
-            "; about 2% of this pool is of no known class, perhaps none and at most 5.2%.",
-        ),
-        ((0.0, 0.0, 0.03), "; at most 3% of this pool is of no known class."),
+        ((0.05, 0.0123, 0.1), "; an estimated 5% {} (rough range 1.2% to 10%)."),
+        ((0.02, 0.0, 0.0512), "; an estimated 2% {} (rough range 0% to 5.2%)."),
+        ((0.0, 0.0, 0.03), "; an estimated 0% {} (rough range 0% to 3%)."),
     ],
 )
-def test_the_unknown_share_is_bounded_from_the_safe_side(figures, words):
+def test_the_unknown_share_has_one_figure_and_a_range_rounded_outwards(figures, words):
+    words = words.format("of this pool is of no known class")
     assert sentence(make_audit(unknown_share=Estimate(*figures))).endswith(words)
 
 

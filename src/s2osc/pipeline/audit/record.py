@@ -59,6 +59,17 @@ class ClassAudit:
 
 
 @dataclass(frozen=True)
+class ClassLimit:
+    """The limit on false alarms among the known items that are given one class."""
+
+    name: str
+    wanted_false_alarm: float
+    smallest_false_alarm: float  # that so many seeds can promise
+    n_seeds: int  # that are given the class
+    operating_point: float  # items given the class are unknown where p_known is at most this
+
+
+@dataclass(frozen=True)
 class OperatingPoint:
     """What the lowest threshold within a false-alarm rate would find."""
 
@@ -101,6 +112,28 @@ class PurityAudit:
     k: int  # 0 where nothing is unknown
     estimate: float | None  # None with a K of 0
     curve: tuple[PurityPoint, ...]
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Held-back items of about the same stated confidence, and how often their class was right."""
+
+    stated: float  # on average
+    n: int
+    right: Estimate
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Stated confidence in the class named against how often it was right, among held-back items.
+
+    Each item by a calibration that was fitted without it.
+    """
+
+    n_items: int
+    error: float  # the expected calibration error
+    error_by_chance: float  # what it would be on average, were the confidence exactly right
+    bins: tuple[ReliabilityBin, ...]
 
 
 @dataclass(frozen=True)
@@ -198,6 +231,8 @@ class Audit:
     purity: PurityAudit | None = None
     groups: GroupsAudit | None = None
     checked: CheckedAudit | None = None  # None: nobody has labelled items of the pool
+    reliability: Reliability | None = None  # None: of an earlier version
+    class_limits: tuple[ClassLimit, ...] = ()  # classes with a limit of their own
 
     @property
     def sources_differ(self) -> bool:
@@ -219,6 +254,7 @@ class Audit:
             sources=other.sources,
             purity=other.purity,
             groups=other.groups,
+            reliability=other.reliability,
         ).with_missed()
 
     def with_missed(self) -> Self:
@@ -232,7 +268,15 @@ class Audit:
     def named(self, names: Sequence[str]) -> Self:
         """The same with the names of the classes, which until then are called by their numbers."""
         classes = tuple(replace(each, name=names[int(each.name)]) for each in self.classes)
-        return replace(self, classes=classes)
+        limits = tuple(replace(each, name=names[int(each.name)]) for each in self.class_limits)
+        return replace(self, classes=classes, class_limits=limits)
+
+    def operating_points(self, nearest: np.ndarray, names: Sequence[str]) -> np.ndarray | None:
+        """(n,) the operating point of items by their best known class; None: g decides."""
+        if self.operating_point is None:
+            return None
+        own = {each.name: each.operating_point for each in self.class_limits}
+        return np.array([own.get(name, self.operating_point) for name in names])[nearest]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as they stand in ``summary.json``."""
@@ -252,6 +296,7 @@ class Audit:
             "guarantee": self.guarantee,
             "aim": self.aim,
             "smallest_false_alarm": self.smallest_false_alarm,
+            "class_limits": to_plain(self.class_limits),
             "test": to_plain(self.test),
             "unknown_share": to_plain(self.unknown_share),
             "unknown_recall": to_plain(self.unknown_recall),
@@ -263,6 +308,7 @@ class Audit:
             "sources": to_plain(self.sources),
             "purity": to_plain(self.purity),
             "groups": to_plain(self.groups),
+            "reliability": to_plain(self.reliability),
             "checked": to_plain(self.checked),
         }
 
@@ -281,10 +327,13 @@ class Audit:
                 | {rate: to_plain(rates[rate].per_class[name]) for rate in RATES}
                 for name, n in seeds["per_class"].items()
             ]
-            absent = dict.fromkeys(("operating_point", "findable_share", "sources", "checked"))
+            absent = dict.fromkeys(
+                ("operating_point", "findable_share", "sources", "reliability", "checked")
+            )
             found = {
                 "rule": "seeds",
                 "guarantee": "average",
+                "class_limits": [],
                 **absent,
                 **record,
                 "classes": classes,

@@ -228,6 +228,18 @@ def first_that_holds(holds: Callable[[int], bool], end: int) -> int:
     return low
 
 
+def clopper_pearson(hits: int, n: int) -> Estimate:
+    """A probability from ``hits`` in ``n`` independent trials, with its exact 95 % interval.
+
+    >>> [round(x, 3) for x in clopper_pearson(5, 100)]
+    [0.05, 0.016, 0.113]
+    """
+    side = (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(side, hits, n - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1 - side, hits + 1, n - hits)) if hits < n else 1.0
+    return Estimate(hits / n, low, high)
+
+
 def drawn_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     """A rate in a pool, from ``hits`` among ``n`` of its items that were drawn at random.
 

@@ -9,14 +9,19 @@ from math import ceil
 from statistics import median
 from typing import Any, Literal
 
-from s2osc.pipeline.audit.record import Audit, CheckedAudit, SourcesAudit, UnknownTest
+from s2osc.pipeline.audit.record import (
+    Audit,
+    CheckedAudit,
+    ClassLimit,
+    Reliability,
+    SourcesAudit,
+    UnknownTest,
+)
 from s2osc.pipeline.audit.statistics import CONFIDENCE, Estimate
 from s2osc.text import at_least, at_most, listed, percent, plural
 
 RARE = 0.01
 """Rates below it are counted in 1,000 instead of in 100."""
-LEAST_SHARE = 0.001
-"""Shares below it are as good as none."""
 HARDLY_ANY = 1e-9
 SHIFTED = 2.0
 """A class so many times rarer or more frequent than the middle one is named."""
@@ -73,7 +78,16 @@ def limit(audit: Audit) -> str | None:
     if audit.rule != "seeds" or audit.nothing_unknown:
         return None
     rate = max(audit.wanted_false_alarm, audit.smallest_false_alarm)
-    return f"At most {at_most(rate)} of the known items are called unknown, {held(audit)}."
+    of_whom = f"{at_most(rate)} of the known items"
+    own = [
+        f"{at_most(max(each.wanted_false_alarm, each.smallest_false_alarm))} of the known items "
+        f"that are given the class {each.name}"
+        for each in audit.class_limits
+        if each.n_seeds
+    ]
+    if own:
+        of_whom = f"{', '.join(own)} and {at_most(rate)} of the others"
+    return f"At most {of_whom} are called unknown, {held(audit)}."
 
 
 def held(audit: Audit) -> str:
@@ -150,13 +164,15 @@ def rate_in_words(figure: Estimate, items: str, does: str, do: str) -> str:
 
 
 def _share_in_words(share: Estimate) -> str:
-    rest = "of this pool is of no known class"
-    if share.low >= LEAST_SHARE:
-        return f"at least {at_least(share.low)} {rest}"
-    if share.estimate > 0:
-        about = f"{100 * share.estimate:.2g}%"
-        return f"about {about} {rest}, perhaps none and at most {at_most(share.high)}"
-    return f"at most {at_most(share.high)} {rest}"
+    """The one answer to "how much is unknown": the estimate, with the range it may lie in.
+
+    >>> _share_in_words(Estimate(0.361, 0.294, 0.448))
+    'an estimated 36.1% of this pool is of no known class (rough range 29% to 45%)'
+    """
+    return (
+        f"an estimated {percent(share.estimate)} of this pool is of no known class "
+        f"(rough range {interval_in_words(share)})"
+    )
 
 
 def verdict(test: UnknownTest) -> str:
@@ -174,6 +190,20 @@ def verdict(test: UnknownTest) -> str:
         else "No sign of anything unknown in this pool"
     )
     return f"{found} ({_chance(p)}; tested at the {percent(test.level)} level)."
+
+
+def reliability_in_words(found: Reliability) -> str:
+    """How far stated confidence and the share that was right are apart, and what chance does.
+
+    >>> reliability_in_words(Reliability(n_items=225, error=0.012, error_by_chance=0.01, bins=()))
+    'Among 225 held-back items, the stated confidence in the class named and how often it is right \
+differ by 1.2 points of 100 on average; chance alone makes that 1.0.'
+    """
+    return (
+        f"Among {plural(found.n_items, 'held-back item')}, the stated confidence in the class "
+        f"named and how often it is right differ by {100 * found.error:.1f} points of 100 on "
+        f"average; chance alone makes that {100 * found.error_by_chance:.1f}."
+    )
 
 
 def _chance(p: float) -> str:
@@ -207,10 +237,39 @@ def cautions(audit: Audit) -> list[Caution]:
             "known classes, or give a higher --false-alarm"
         )
         found.append(Caution("few_seeds", text))
+    if not audit.nothing_unknown:
+        found += [
+            Caution("few_seeds", _too_few(each))
+            for each in audit.class_limits
+            if each.smallest_false_alarm > each.wanted_false_alarm
+        ]
     if audit.is_shifted:
         weights = {each.name: each.weight for each in audit.classes}
         found.append(Caution("class_shift", _shift_in_words(weights)))
     return found
+
+
+def _too_few(limit: ClassLimit) -> str:
+    """What the seeds of one class cannot promise.
+
+    >>> _too_few(ClassLimit("cat", 0.01, 0.05, 19, 0.02))
+    '19 seeds are given the class cat and can promise a false-alarm rate of 5% at best there, not \
+1%: label more items of it, or give a higher --false-alarm-of'
+    >>> _too_few(ClassLimit("cat", 0.01, 1.0, 0, 0.02))
+    'no seed is given the class cat, so nothing can be promised for it: label more items of it'
+    """
+    if not limit.n_seeds:
+        return (
+            f"no seed is given the class {limit.name}, so nothing can be promised for it: label "
+            "more items of it"
+        )
+    are = "is" if limit.n_seeds == 1 else "are"
+    return (
+        f"{plural(limit.n_seeds, 'seed')} {are} given the class {limit.name} and can promise a "
+        f"false-alarm rate of {at_most(limit.smallest_false_alarm)} at best there, not "
+        f"{percent(limit.wanted_false_alarm)}: label more items of it, or give a higher "
+        "--false-alarm-of"
+    )
 
 
 def _sources_in_words(sources: SourcesAudit) -> str:

@@ -13,6 +13,7 @@ from scipy.special import softmax
 
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.confidence import known_confidence
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.audit.mix import Mix, compare_mix
 from s2osc.pipeline.audit.record import SourcesAudit
@@ -102,11 +103,10 @@ class Filtered:
         if by == "spies":
             of_pool, of_judges, labels = pooled.of_unlabelled, pooled.of_spies, pooled.spy_labels
         nearest = known.argmax(1)
-        confidence = known.max(1) / np.maximum(known.sum(1), 1e-12)
         return Evidence(
             score=of_pool(score),
             nearest=of_pool(nearest),
-            nearest_confidence=of_pool(confidence),
+            nearest_confidence=of_pool(known_confidence(known)),
             seed_score=of_judges(score),
             seed_label=labels,
             seed_nearest=of_judges(nearest),
