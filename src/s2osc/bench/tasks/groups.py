@@ -30,10 +30,14 @@ class GroupsTask(PoolTask):
     """A pool whose unknown items are grouped by us and, beside it, by others."""
 
     def draw(self, dataset: Dataset, protocol: Protocol, partition: int) -> Split:
-        split = split_dataset(dataset, protocol, partition)
         if not dataset.is_text:
-            return split
-        known, pool = title_vectors(split.known.inputs, split.pool, seed=partition)
+            return split_dataset(dataset, protocol, partition)
+        # Titles become vectors of what was drawn, so their numbers are drawn first.
+        numbers = np.arange(len(dataset.inputs), dtype=np.float32)[:, None]
+        split = split_dataset(replace(dataset, inputs=numbers), protocol, partition)
+        drawn = (split.known.inputs, split.pool)
+        titles = [dataset.inputs[each[:, 0].astype(int)] for each in drawn]
+        known, pool = title_vectors(*titles, seed=partition)
         return replace(split, known=Labelled(known, split.known.labels), pool=pool)
 
     def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
