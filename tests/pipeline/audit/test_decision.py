@@ -542,8 +542,8 @@ def test_too_few_seeds_of_a_class_are_told():
     audit = decide(evidence, replace(SEEDS, false_alarm_of=rates), seed=0).audit
     told = [each["text"] for each in tell(audit.named(["cat", "dog", "emu"]))["cautions"]]
     assert told == [
-        "40 seeds are given the class cat and can promise a false-alarm rate of 2.5% at best there, "
-        "not 0.1%: label more items of it, or give a higher --false-alarm-of",
+        "40 seeds are given the class cat and can promise a false-alarm rate of 2.5% at best "
+        "there, not 0.1%: label more items of it, or give a higher --false-alarm-of",
         "no seed is given the class emu, so nothing can be promised for it: label more items of it",
     ]
 
