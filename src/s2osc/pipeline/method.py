@@ -397,7 +397,7 @@ class S2OSCMethod:
         """f's answer for a pool in which nothing is unknown."""
         known = softmax(filtered.outputs.logits, axis=1)
         measured = filtered.evidence(filtered.score, known, pooled, by="calibration")
-        named = calibrate_names(known, pooled, measured.seed_weight, seed=seed)
+        named = calibrate_names(known, filtered, pooled, seed=seed)
         evidence = replace(measured, nearest_confidence=named.of_pool)
         verdict = verdict_by_seeds(
             evidence,
@@ -442,7 +442,7 @@ class S2OSCMethod:
         else:
             score = self._best_score(odds, p[:, :-1], filtered, pooled, seed=seed)
         by_calibration = filtered.evidence(score, p[:, :-1], pooled, by="calibration")
-        named = calibrate_names(p[:, :-1], pooled, by_calibration.seed_weight, seed=seed)
+        named = calibrate_names(p[:, :-1], filtered, pooled, seed=seed)
         by_calibration = replace(by_calibration, nearest_confidence=named.of_pool)
         odds = pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled))
         evidence = by_calibration
@@ -535,7 +535,7 @@ def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
 
 
 class CalibratedNames(NamedTuple):
-    """How sure the known class is that each item is given, by the calibration items."""
+    """How sure the known class is that each item is given, by the held-back items."""
 
     curve: Curve
     of_pool: np.ndarray  # (n,)
@@ -543,16 +543,16 @@ class CalibratedNames(NamedTuple):
 
 
 def calibrate_names(
-    known: np.ndarray, pooled: Pool, weights: np.ndarray, *, seed: int
+    known: np.ndarray, filtered: Filtered, pooled: Pool, *, seed: int
 ) -> CalibratedNames:
     """The confidence in the best known class, given that an item is known.
 
-    ``known`` are the probabilities of the known classes, (n, C); ``weights`` those of the
-    calibration items.
+    ``known`` are the probabilities of the known classes, (n, C). Spies count, too: neither f nor g
+    learnt their classes.
     """
     softmax_of_best = known_confidence(known)
-    judged = pooled.of_calibration(softmax_of_best)
-    is_right = pooled.of_calibration(known.argmax(1)) == pooled.calibration_labels
+    judged, weights = map(pooled.of_held_back, (softmax_of_best, filtered.weights(pooled)))
+    is_right = pooled.of_held_back(known.argmax(1)) == pooled.held_back_labels
     curve = fit_names(judged, is_right, weights)
     stated = cross_fitted(judged, is_right, weights, seed=seed)
     return CalibratedNames(

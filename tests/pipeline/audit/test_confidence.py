@@ -47,7 +47,7 @@ def test_items_of_more_weight_count_for_more():
 
 def test_items_without_an_error_do_not_show_that_there_are_none():
     curve = fit_names(np.full(48, 0.999), np.ones(48, bool), np.ones(48))
-    assert curve(log_odds(np.array([0.999])))[0] == pytest.approx(49 / 50, abs=1e-3)
+    assert curve(log_odds(np.array([0.999])))[0] == pytest.approx(48.5 / 49, abs=1e-3)
 
 
 def test_no_item_judges_its_own_confidence():

@@ -1,4 +1,4 @@
-"""How sure an answer is: the probability that it is right, learnt from the calibration items.
+"""How sure an answer is: the probability that it is right, learnt from the held-back items.
 
 An answer is a known class, right where the item is known *and* of that class, or "unknown". Two
 curves give both parts:
@@ -6,8 +6,8 @@ curves give both parts:
     named      the softmax of the known classes -> how often a known item is of the class named
     unknown    an unknown score -> P(unknown), from the densities of pool and calibration items
 
-Softmax values rank answers well, but say "surely" too often. Networks never learnt from calibration
-items, and those have labels: how often the class named is right at which value can be counted.
+Softmax values rank answers well, but say "surely" too often. Networks never learnt the classes of
+held-back items, which we know: how often the class named is right at which value can be counted.
 """
 
 from dataclasses import dataclass
@@ -106,11 +106,11 @@ def fit_names(softmax: np.ndarray, is_right: np.ndarray, weights: np.ndarray) ->
     """How often the class named is right, as a curve over the log-odds of its softmax.
 
     Isotonic regression or, where few names are wrong or few right, temperature scaling. Either way
-    the items count as Platt proposed, right ones as (n + 1) / (n + 2) instead of 1: no number of
-    items without an error shows that there are none.
+    n right items count as (n + 1/2) / (n + 1) each instead of 1, after Platt and Jeffreys: no
+    number of items without an error shows that there are none.
     """
     n_right, n_wrong = int(is_right.sum()), int((~is_right).sum())
-    target = np.where(is_right, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+    target = np.where(is_right, (n_right + 0.5) / (n_right + 1), 0.5 / (n_wrong + 1))
     places = log_odds(softmax)
     if min(n_right, n_wrong) < FEWEST_WRONG:
         return _by_temperature(fit_temperature(places, target, weights))
