@@ -642,7 +642,7 @@ def test_seeds_and_filter_are_the_presets_unless_given():
     assert estimator.model_.filtering.by == "paper"
     watched = small(preset="plain", seeds=0.2).fit(X, y)
     assert watched.audit_["seeds"]["number"] > 0
-    assert watched.model_.threshold is None
+    assert watched.model_.thresholds is None
 
 
 def test_progress_is_shown_only_where_asked_for(capfd, monkeypatch):

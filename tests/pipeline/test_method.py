@@ -119,6 +119,9 @@ def test_probabilities_sum_to_one_and_agree_with_scores(method):
     assert p.shape == (len(BLOBS.pool), 4)
     np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
     np.testing.assert_allclose(p[:, -1], answer.unknown_score, atol=1e-6)
+    if model.confidence is not None:  # then held-back items say how sure an answer is
+        assert ((answer.confidence > 0) & (answer.confidence < 1)).all()
+        return
     columns = np.where(answer.is_unknown, 3, answer.labels)
     np.testing.assert_allclose(p[np.arange(len(p)), columns], answer.confidence, atol=1e-6)
 

@@ -21,6 +21,7 @@ from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.nets.training import outputs
 from s2osc.pipeline.audit.calibration import hold_back, join_held_back
 from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.model import KnownOnlyModel
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs, train_teacher
@@ -93,11 +94,26 @@ class Learner(Protocol):
 def recognition_by(recogniser: Recogniser, window: np.ndarray, state: Any) -> Recognition:
     """What a fitted method recognises in a window."""
     if isinstance(recogniser, Solution):
+        recogniser = _with_scattered(recogniser, window)
         answer = recogniser.answer
         return Recognition(answer, recogniser.embeddings, answer.groups, recogniser, state)
     predictions = recogniser.predict(window)
     groups = predictions.groups if isinstance(predictions, Answer) else None
     return Recognition(predictions, recogniser.features(window), groups, recogniser, state)
+
+
+def _with_scattered(solution: Solution, window: np.ndarray) -> Solution:
+    """With scattered items in the groups nearest to them: a person is asked to name groups."""
+    answer, model = solution.answer, solution.model
+    if isinstance(model, KnownOnlyModel):
+        return solution
+    rows = np.flatnonzero(answer.groups == model.grouping.n_groups)
+    if not len(rows):
+        return solution
+    groups = answer.groups.copy()
+    whole = replace(model, grouping=model.grouping.with_scattered())
+    groups[rows] = whole.groups_of(model.scaling.transform(window[rows]))
+    return replace(solution, answer=replace(answer, groups=groups))
 
 
 # --- ours ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from s2osc.bench.experiments.catalogue import (
     COMPARISONS,
     EXPERIMENTS,
     GRIDS,
+    GROUPS,
     K_SWEEP,
     POOLS,
     TOGETHER,
@@ -51,8 +52,8 @@ def test_an_experiment_shows_figures_that_runs_have(seeded):
 
 
 def test_comparisons_pools_grids_and_streams_are_all_there_is():
-    kinds = (COMPARISONS, POOLS, GRIDS, STREAMS)
-    assert EXPERIMENTS == COMPARISONS | POOLS | GRIDS | STREAMS
+    kinds = (COMPARISONS, POOLS, GRIDS, GROUPS, STREAMS)
+    assert EXPERIMENTS == COMPARISONS | POOLS | GRIDS | GROUPS | STREAMS
     assert len(EXPERIMENTS) == sum(map(len, kinds))
 
 

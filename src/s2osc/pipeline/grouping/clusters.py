@@ -23,6 +23,10 @@ N_VOTES = 5
 N_OF_CLASS = 40
 FEWEST = 30  # with fewer items, one group: a split could be chance
 
+LONELY = 2.0
+"""Times the loneliest known item: the tail of a class whose items are farther apart than those of
+any known class is not yet scattered."""
+
 
 @dataclass(frozen=True)
 class ClusterSettings:
@@ -38,8 +42,8 @@ class ClusterSettings:
 class Grouping:
     """Items in the leaves of a tree, and the group of each leaf. New items join their neighbours.
 
-    Group 0 is the largest. Items that are lonelier than any known item in its class are scattered:
-    they get the number after the last group.
+    Group 0 is the largest. Items that are far lonelier than any known item in its class are
+    scattered: they get the number after the last group.
     """
 
     items: np.ndarray  # (r, a) features
@@ -58,6 +62,10 @@ class Grouping:
     def group_of_leaf(self) -> np.ndarray:
         """(n_leaves + 1,) the last for scattered items."""
         return np.array([*self.groups, max(self.groups) + 1])
+
+    def with_scattered(self) -> "Grouping":
+        """The same with every item in a group, however lonely."""
+        return replace(self, radius=np.inf)
 
     def assign(self, features: np.ndarray) -> np.ndarray:
         """(n,) the group of each row's nearest items, or 0 if the fit had no unknown item."""
@@ -160,14 +168,14 @@ def _with_company(items: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _loneliest(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> float:
-    """The largest distance of a known item to its fifth neighbour in its class.
+    """Twice the largest distance of a known item to its fifth neighbour in its class.
 
     Of each class a few items are drawn, about as many as a small group has among those fitted: the
     fewer there are, the farther are neighbours.
     """
     classes = [random.permutation(known[labels == c])[:N_OF_CLASS] for c in np.unique(labels)]
     farthest = [_fifth_neighbour(rows).max() for rows in classes if len(rows) > 4 * N_VOTES]
-    return float(max(farthest)) if farthest else np.inf
+    return LONELY * float(max(farthest)) if farthest else np.inf
 
 
 def _fifth_neighbour(rows: np.ndarray) -> np.ndarray:
