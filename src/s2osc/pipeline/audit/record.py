@@ -183,8 +183,8 @@ class GroupsAudit:
     def from_json(cls, value: Any, what: str = "groups") -> "GroupsAudit":
         if not isinstance(value, dict):
             raise ValueError(f"{what}: {value!r:.50} is not an object")
-        told = ("number", "certainty", "alternatives")
-        return fields_from_plain(cls, {n: v for n, v in value.items() if n not in told}, what)
+        derived = ("number", "certainty", "alternatives")
+        return fields_from_plain(cls, {n: v for n, v in value.items() if n not in derived}, what)
 
 
 @dataclass(frozen=True)
