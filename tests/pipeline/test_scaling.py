@@ -204,3 +204,9 @@ def test_taming_is_smooth_odd_and_never_falls():
     np.testing.assert_allclose(tamed, -tamed[::-1], atol=1e-12)
     assert np.all(slopes > 0)
     assert np.abs(np.diff(slopes)).max() < 0.02
+
+
+def test_noise_on_a_column_that_is_constant_among_labelled_items_stays_small():
+    pool = np.where(np.arange(N) < 950, 0, 10.0) + random().normal(0, 0.1, N)
+    scaling = fit_scaling(np.zeros((50, 1)), pool[:, None])
+    assert np.abs(scaling.transform(np.full((1, 1), 0.2))).max() < 0.2

@@ -69,7 +69,8 @@ def fit_scaling(*parts: np.ndarray) -> Scaling:
     So it is that of a Gaussian column, it ignores how far the farthest items lie, and a column of
     mostly zeros or of zeros and ones is scaled by what else it holds, however rare that is. It is
     the larger one of labelled items and pool: zeros that another source moves a little, or gives a
-    little noise, would make a small spread of nothing but that.
+    little noise, would make a small spread of nothing but that. For the same reason a column in
+    which one of the two does not vary has the standard deviation of all, which far values raise.
 
     >>> fit_scaling(np.array([[0.0], [0.0], [0.0], [2.0]]), np.full((4, 1), 0.1)).spread.tolist()
     [2.9652]
@@ -79,9 +80,9 @@ def fit_scaling(*parts: np.ndarray) -> Scaling:
     samples = [_rows_of_vectors(part[:: -(-len(part) // N_FITTED) or 1]) for part in parts]
     together = np.concatenate(samples).T.astype(np.float64)
     centre = np.array([_lower_median(column) for column in together])
-    spread = np.max([_spreads(sample) for sample in samples], axis=0)
-    varies_between = np.array([np.ptp(column) > 0 for column in together]) & (spread == 0)
-    spread[varies_between] = [_spread(column) for column in together[varies_between]]
+    spreads = np.array([_spreads(sample) for sample in samples if len(sample)])
+    spread, is_constant = spreads.max(axis=0), ~spreads.all(axis=0)
+    spread[is_constant] = np.maximum(spread, _deviations(together))[is_constant]
     return Scaling(centre, spread, _weights(spread))
 
 
@@ -104,10 +105,15 @@ def _rows_of_vectors(inputs: np.ndarray) -> np.ndarray:
 
 
 def _spreads(vectors: np.ndarray) -> np.ndarray:
-    """(D,) the spread of each column; 0 where there is no item."""
-    if not len(vectors):
-        return np.zeros(vectors.shape[1])
+    """(D,) the spread of each column."""
     return np.array([_spread(column) for column in vectors.T.astype(np.float64)])
+
+
+def _deviations(columns: np.ndarray) -> np.ndarray:
+    """(D,) the standard deviation of each column (D, n); 0 where rounding alone makes it."""
+    deviations = columns.std(axis=1)
+    largest = np.abs(columns).max(axis=1)
+    return np.asarray(np.where(deviations > ROUNDING * largest, deviations, 0.0))
 
 
 def _spread(column: np.ndarray) -> float:
