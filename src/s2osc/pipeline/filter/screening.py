@@ -41,7 +41,8 @@ from s2osc.types import Labelled
 
 MATCHED_TOLERANCE = 0.05
 """Share of the pool that may lie above the held-back items, though it is known, where these were
-given a change that is only about that of the pool's source."""
+given a change that is only about that of the pool's source. Where the change is only suspected,
+there may be none: what stands out from items with it is a discovery."""
 SOURCE_TOLERANCE = 0.1
 """Share of the pool that another source may carry above the held-back items, though it is known:
 held-back items are moved to the pool's source by their middle, not one by one."""
@@ -144,7 +145,8 @@ def filter_pool(
     filtered = replace(
         plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
     )
-    strange = max(matched.unexplained, MATCHED_TOLERANCE if matched.changes else 0.0)
+    is_inexact = bool(matched.changes) and not matched.is_suspected
+    strange = max(matched.unexplained, MATCHED_TOLERANCE if is_inexact else 0.0)
     if sources.differ:
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
         strange = max(strange, SOURCE_TOLERANCE)
