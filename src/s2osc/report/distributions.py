@@ -216,4 +216,7 @@ def _caption(pool: np.ndarray, seeds: np.ndarray, threshold: float | None, axis:
     if threshold is None:
         return text
     above = [percent(float(np.mean(scores > threshold))) for scores in (seeds, pool)]
-    return f"{above[0]} of the held-back items and {above[1]} of the pool lie above the threshold. {text}"
+    return (
+        f"{above[0]} of the held-back items and {above[1]} of the pool lie above the threshold. "
+        f"{text}"
+    )

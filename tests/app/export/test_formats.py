@@ -70,7 +70,7 @@ def test_every_item_is_copied_into_the_folder_of_its_class_or_group(photos, tmp_
         copy = tmp_path / "to" / category / item
         assert copy.read_bytes() == (photos / "pool" / item).read_bytes()
         assert not copy.is_symlink()
-    assert len([p for p in (tmp_path / "to").rglob("*.png")]) == len(POOL)
+    assert len(list((tmp_path / "to").rglob("*.png"))) == len(POOL)
     assert (tmp_path / "to" / "unknown" / "group-0").is_dir()
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels
 from s2osc.app.export import onnx_file
-from s2osc.app.export.onnx_file import export_onnx, features_of, make_onnx, run_onnx, views_of
+from s2osc.app.export.onnx_file import (
+    OnnxModel,
+    export_onnx,
+    features_of,
+    make_onnx,
+    run_onnx,
+    views_of,
+)
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
 from s2osc.errors import ModelError, OutputError, SettingsError
@@ -41,9 +48,16 @@ def assert_same(found: dict[str, np.ndarray], saved: SavedModel, inputs: np.ndar
         np.testing.assert_allclose(found[name], getattr(answer, name), atol=1e-4, err_msg=name)
 
 
-def test_the_file_answers_as_predict_does_for_batches_of_any_size(finished, tmp_path):
-    model, card = export_onnx(finished / "out", tmp_path / "model.onnx")
-    saved, content = saved_in(finished / "out"), model.read_bytes()
+@pytest.fixture(scope="module")
+def exported(finished, tmp_path_factory) -> Path:
+    """The model of vectors as a file."""
+    model, card = export_onnx(finished / "out", tmp_path_factory.mktemp("onnx") / "model.onnx")
+    assert card == model.with_suffix(".md")
+    return model
+
+
+def test_the_file_answers_as_predict_does_for_batches_of_any_size(finished, exported):
+    saved, content = saved_in(finished / "out"), exported.read_bytes()
     found = run_onnx(content, NEW_VECTORS)
     assert {-1, 0, 1} == set(found["label"].tolist())
     assert_same(found, saved, NEW_VECTORS)
@@ -51,11 +65,15 @@ def test_the_file_answers_as_predict_does_for_batches_of_any_size(finished, tmp_
     np.testing.assert_allclose(one["unknown_score"], found["unknown_score"][:1], atol=1e-6)
     far = 1e6 * NEW_VECTORS  # beyond what the scaling leaves linear
     assert_same(run_onnx(content, far), saved, far)
-    text = card.read_text()
+
+
+def test_the_card_names_classes_form_audit_and_settings(exported):
+    text = exported.with_suffix(".md").read_text()
     for words in ("0. left", "1. top", "known items are called unknown", "(n, 8) float32", "seed"):
         assert words in text
 
 
+@pytest.mark.slow
 def test_images_enter_as_they_are(tmp_path, quick):
     out = classified(tmp_path, easy_images(KNOWN, seed=0), easy_images(POOL, seed=1), *quick)
     model, _ = export_onnx(out, tmp_path / "model.onnx")
@@ -65,6 +83,7 @@ def test_images_enter_as_they_are(tmp_path, quick):
     assert_same(found, saved_in(out), images)
 
 
+@pytest.mark.slow
 def test_where_nothing_was_unknown_the_teacher_answers_alone(tmp_path, quick):
     pool = easy_vectors(known_labels(20), seed=1)
     out = classified(tmp_path, easy_vectors(KNOWN, seed=0), pool, *quick)
@@ -74,29 +93,30 @@ def test_where_nothing_was_unknown_the_teacher_answers_alone(tmp_path, quick):
     assert_same(found, saved_in(out), NEW_VECTORS)
 
 
+@pytest.mark.slow
 def test_a_model_without_held_back_items_has_no_p_value(tmp_path, quick):
     known, pool = easy_vectors(KNOWN, seed=0), easy_vectors(POOL, seed=1)
     out = classified(tmp_path, known, pool, *quick, "--preset=plain")
     model, card = export_onnx(out, tmp_path / "model.onnx")
-    found, answer = (
-        run_onnx(model.read_bytes(), NEW_VECTORS),
-        saved_in(out).model.answer(NEW_VECTORS),
-    )
+    found = run_onnx(model.read_bytes(), NEW_VECTORS)
+    answer = saved_in(out).model.answer(NEW_VECTORS)
     assert "p_known" not in found
     np.testing.assert_array_equal(found["label"], answer.labels)
     np.testing.assert_allclose(found["confidence"], answer.confidence, atol=1e-4)
     assert "Nothing was held back" in card.read_text()
 
 
-def test_classes_are_named_in_the_file(finished):
+def test_classes_are_named_in_the_file(exported):
     import onnxruntime  # noqa: PLC0415
 
-    content = make_onnx(saved_in(finished / "out")).content
-    about = onnxruntime.InferenceSession(content).get_modelmeta().custom_metadata_map
+    about = onnxruntime.InferenceSession(exported.read_bytes()).get_modelmeta().custom_metadata_map
     assert json.loads(about["classes"]) == ["left", "top"]
 
 
-def test_a_graph_that_answers_otherwise_is_not_written(finished, tmp_path, monkeypatch):
+def test_a_graph_that_answers_otherwise_is_not_written(finished, exported, tmp_path, monkeypatch):
+    made = OnnxModel(exported.read_bytes(), ("n", 8), None)
+    monkeypatch.setattr(onnx_file, "make_onnx", lambda *_: made)
+
     def wrong(content: bytes, items: np.ndarray) -> dict[str, np.ndarray]:
         found = run_onnx(content, items)
         return found | {"unknown_score": found["unknown_score"] + 0.01}

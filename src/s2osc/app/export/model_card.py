@@ -51,7 +51,7 @@ def model_card(
         "## Classes",
         "\n".join(f"{number}. {_text(name)}" for number, name in enumerate(classes)),
         "## Use",
-        f"Input `items`: `{_shape(shape, is_images=facts['backbone'] is None)}`, {_input(facts, shape)}.",
+        f"Input `items`: `{_shape(shape)}`, {_input(facts, shape)}.",
         _table(("output", "meaning"), [(f"`{name}`", meaning) for name, meaning in OUTPUTS]),
         USAGE.format(file=file),
         "Groups of unknown items are not part of the file: `s2osc predict` gives them.",
@@ -66,8 +66,8 @@ def model_card(
     return "\n\n".join(parts) + "\n"
 
 
-def _shape(shape: Sequence[int | str], *, is_images: bool) -> str:
-    kind = "uint8" if len(shape) in (3, 4) and is_images else "float32"
+def _shape(shape: Sequence[int | str]) -> str:
+    kind = "uint8" if len(shape) in (3, 4) else "float32"
     return f"({', '.join(map(str, shape))}) {kind}"
 
 
