@@ -24,14 +24,27 @@ SHOWN_OF_AUDIT = (
     *("bins", "class_limits"),
 )
 METRICS_IN_WORDS = {
-    "f1": "mean over classes, unknown as one",
+    "precision": "mean over classes by size",
+    "recall": "mean over classes by size",
+    "f1": "mean over classes by size",
+    "macro_f1": "plain mean over classes",
     "f_out": "F1 of unknown against known",
     "f_out_all_unknown": "F_out if all were called unknown",
-    "auroc": "unknown ranked above known",
+    "auroc": "unknown scored above known",
+    "oscr": "known named right, below unknown",
+    "fpr95": "unknown passed with 95% of known",
     "group_accuracy": "groups matched to true classes",
 }
 """What is behind a name that does not say it."""
-INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
+INITIALS = {
+    "f1": "F1",
+    "oscr": "OSCR",
+    "fpr95": "FPR95",
+    "auroc": "AUROC",
+    "auc": "AUC",
+    "nmi": "NMI",
+    "ari": "ARI",
+}
 
 
 @dataclass(frozen=True)
