@@ -61,7 +61,7 @@ def test_the_class_with_most_false_alarms_comes_first(audit):
 
 def test_notes_say_how_many_seeds_there_were_and_what_the_test_found(audit):
     text = " ".join(notes(audit))
-    assert "1,500 seeds" in text
+    assert "Measured with 1,500 labelled items of known classes" in text
     assert "probability below 0.001" in text
     assert "weighted" not in text
     assert "Too few" not in text
