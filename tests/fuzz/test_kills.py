@@ -122,8 +122,7 @@ COMMANDS = {
         ("check", "--out=out", "--labels=checked.csv"), ("out", "checked.csv"), results("out")
     ),
     "report": Command(("report", "--out=out"), ("out",), pages("out")),
-    "export": Command(EXPORT, ("seen", "photos"), handed),
-    "export-force": Command(
+    "export": Command(
         (*EXPORT, "--force", "--corrections=renamed.csv"),
         ("seen", "photos", "handed", "renamed.csv"),
         handed,
