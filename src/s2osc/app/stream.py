@@ -21,7 +21,7 @@ from s2osc.app.classify import (
 )
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.report import describe_result
-from s2osc.app.result import Result, skipped_note, texts_of
+from s2osc.app.result import Origin, Result, skipped_note, texts_of
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
 from s2osc.data.columns import Table
 from s2osc.data.images import InputShape
@@ -241,6 +241,7 @@ def window_files(
             result,
             questions=questions_of(after, items.names),
             stream=place_in_stream(after, folder),
+            origin=Origin.now(pool=pool),
         )
         with results.publish(plain=[QUERIES]) as stage:
             result.save(stage)
