@@ -13,6 +13,7 @@ from torch import nn
 from s2osc.errors import SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.networks import Network
+from s2osc.pipeline.audit.confidence import known_confidence
 from s2osc.pipeline.filter.distinctness import Partition
 from s2osc.pipeline.student import (
     Lesson,
@@ -569,6 +570,14 @@ def test_by_vote_f_and_g_divide_the_known_together_and_leave_the_unknown_to_g():
     p = student.probabilities(logits, taught)
     np.testing.assert_allclose(p, [[12 / 32, 3 / 32, 1 / 32, 1 / 2]])
     assert student.predicts_unknown(logits).tolist() == [True]
+
+
+def test_an_item_that_is_surely_unknown_still_has_its_nearest_class():
+    student = Student(LinearNetwork(4), "one", vote=True)
+    logits, taught = np.float32([[0, 0, 0, 40]]), np.float32([[0, 5, 0]])
+    p = student.probabilities(logits, taught)
+    assert p[0, :-1].argmax() == 1
+    assert known_confidence(p[:, :-1])[0] == pytest.approx(np.exp(5) / (np.exp(5) + 2), rel=1e-4)
 
 
 @pytest.mark.parametrize(("vote_weight", "named"), [(0.5, 0), (0.0, 1)])

@@ -16,7 +16,7 @@ from s2osc.errors import SettingsError
 from s2osc.nets.backbones import Backbone
 from s2osc.nets.features import LARGEST
 from s2osc.nets.networks import Network
-from s2osc.pipeline.audit.confidence import SUREST, Curve
+from s2osc.pipeline.audit.confidence import LEAST, SUREST, Curve
 from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.audit.statistics import p_values_of
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
@@ -149,7 +149,7 @@ class StudentGraph(nn.Module):
             named = (self.student.vote_weight * logits[:, :-1] + teacher_logits).softmax(1)
         else:
             return p
-        return torch.cat([(1 - p[:, -1:]) * named, p[:, -1:]], dim=1)
+        return torch.cat([p[:, :-1].sum(1, keepdim=True) * named, p[:, -1:]], dim=1)
 
     def is_unknown(self, logits: Tensor, odds: Tensor, nearest: Tensor) -> Tensor:
         if self.thresholds is None:
@@ -210,7 +210,7 @@ class AnswerGraph(nn.Module):
         is_unknown = student.is_unknown(logits, odds, nearest)
         best = known.amax(1)
         if self.named:
-            named = self.named(_log_odds(best / known.sum(1).clamp_min(1e-12)))
+            named = self.named(_log_odds(best / known.sum(1).clamp_min(LEAST)))
             p_unknown = self.unknown(odds) if self.unknown else torch.zeros_like(named)
             confidence = torch.where(is_unknown, p_unknown, (1 - p_unknown) * named)
         else:

@@ -116,7 +116,9 @@ class Student:
             named = softmax(self.vote_weight * logits[:, :-1] + teacher_logits, axis=1)
         else:
             return p
-        return np.concatenate([(1 - p[:, -1:]) * named, p[:, -1:]], axis=1)
+        # Where g is sure of "unknown", 1 - P(unknown) would round to 0, and with it every class.
+        is_known = p[:, :-1].sum(axis=1, keepdims=True)
+        return np.concatenate([is_known * named, p[:, -1:]], axis=1)
 
     def log_odds(self, logits: np.ndarray) -> np.ndarray:
         """log P(unknown) / P(known), which does not saturate as probabilities do."""

@@ -29,6 +29,7 @@ FEWEST_WRONG = 20
 temperature; a free curve would follow single items."""
 N_FOLDS, N_BINS, N_RESAMPLED, N_KNOTS = 10, 10, 20, 100
 SUREST = 1e-7  # a softmax nearer to 0 or 1 is as good as that
+LEAST = float(np.finfo(np.float32).tiny)  # P(known) that can still be divided by
 HOTTEST = 1e3
 
 
@@ -92,7 +93,7 @@ def known_confidence(known: np.ndarray) -> np.ndarray:
     >>> known_confidence(np.array([[0.3, 0.1]])).round(2).tolist()
     [0.75]
     """
-    return known.max(1) / np.maximum(known.sum(1), 1e-12)
+    return known.max(1) / np.maximum(known.sum(1), LEAST)
 
 
 def log_odds(probability: np.ndarray) -> np.ndarray:
