@@ -113,8 +113,9 @@ def test_checks_pass_with_the_default_settings_too(check):
 def test_default_settings_tell_known_blobs_and_a_far_one_apart():
     X, y, truth = blobs()
     estimator = S2OSC(k=20).fit(X, y)
-    # Up to 5 % of the known items, three quarters of the pool, may be called unknown on average.
-    assert np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]) >= 0.94
+    # On average 5 % of the known items, three quarters of the pool, may be called unknown; 30
+    # calibration items set that limit, so one pool may have twice as many.
+    assert np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]) >= 0.9
     new_X, _, new_truth = blobs(seed=1)
     assert np.mean(estimator.predict(new_X) == new_truth) >= 0.9
 
