@@ -1,5 +1,6 @@
 """The main job from files to files: classify a pool; and the same on digits, as a demo."""
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,11 @@ from s2osc.app.extract import (
     make_extractor,
     named_backbone,
 )
+from s2osc.app.origin import Origin, demo_items
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, skipped_note
 from s2osc.app.results_folder import ResultsFolder, results_folder
 from s2osc.data.columns import Table, choose_columns, notes_on_columns
-from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
     MAX_MEGAPIXELS,
@@ -37,7 +38,6 @@ from s2osc.data.inputs import (
     open_known,
     open_known_and_pool,
 )
-from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.text_models import load_text_model
@@ -48,11 +48,10 @@ from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
-from s2osc.text import plural
+from s2osc.text import clean_text, plural
 from s2osc.types import Labelled
 from s2osc.version import versions
 
-DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
 NEED_SEEDS = (
     "decision.false_alarm",
     "decision.false_alarm_of",
@@ -110,7 +109,7 @@ def classify_files(
             clock=clock,
             notes=notes,
         )
-        return publish_result(folder, result)
+        return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
 
 
 def demo(out: Path, request: Request, *, force: bool = False) -> Result:
@@ -122,7 +121,22 @@ def demo(out: Path, request: Request, *, force: bool = False) -> Result:
         result = classify_items(
             known, pool, request, represented=represented, device=device, clock=clock
         )
-        return publish_result(folder, result)
+        return publish_result(folder, replace(result, origin=origin_of(request)))
+
+
+def origin_of(request: Request, known: Path | None = None, pool: Path | None = None) -> Origin:
+    """Where the items come from, for those who show them or run it again; no paths: the demo."""
+    return Origin(
+        pool=pool and clean_text(os.path.abspath(pool)),
+        known=known and clean_text(os.path.abspath(known)),
+        side=request.side,
+        backbone=request.backbone,
+        embedding=request.embedding,
+        text_column=request.text_column,
+        keep_columns=tuple(request.keep_columns),
+        max_megapixels=request.max_megapixels,
+        changes=dict(request.changes),
+    )
 
 
 def publish_result(folder: ResultsFolder, result: Result) -> Result:
@@ -134,19 +148,11 @@ def publish_result(folder: ResultsFolder, result: Result) -> Result:
 
 def read_demo(seed: int) -> tuple[Items, Items, Representation]:
     """Known items and a pool of digits."""
-    digits = load_dataset("mnist5k")
-    split = split_dataset(digits, DEMO, seed)
-    known_names = [digits.classes[split.known_classes[label]] for label in split.known.labels]
-    pool_names = [digits.classes[label] for label in split.truth_classes]
-    known = Items(_numbered(len(known_names)), split.known.inputs, known_names)
-    pool = Items(_numbered(len(pool_names)), split.pool, pool_names)
-    height, width = digits.inputs.shape[1:3]
+    known, pool = demo_items(seed)
+    assert isinstance(pool.inputs, np.ndarray)
+    height, width = pool.inputs.shape[1:3]
     note = f"{len(known) + len(pool):,} digits of {height}x{width} in grey, as they come"
     return known, pool, Representation(InputShape("images", height, width, 1, note=note))
-
-
-def _numbered(n: int) -> list[str]:
-    return [f"digit {number}" for number in range(n)]
 
 
 # --- the method ------------------------------------------------------------------------------

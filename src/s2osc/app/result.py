@@ -27,6 +27,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from safetensors.numpy import load, save
 
+from s2osc.app.origin import Origin
 from s2osc.app.results_folder import (
     CHECKED,
     ITEMS,
@@ -114,6 +115,7 @@ class Result:
     embedding: str | None = None  # that texts went through
     columns: Columns | None = None  # of a table
     stream: dict[str, Any] | None = None  # where in a stream this is
+    origin: Origin | None = None  # of the items
     check: Check = Check()  # what a person was asked about, and said
     items: np.ndarray | Table | None = None  # (n,) texts, or rows; None for images and vectors
     # What the page is drawn from, until it is.
@@ -209,6 +211,7 @@ class Result:
             **({"embedding": self.embedding} if self.embedding else {}),
             **({"columns": to_plain(self.columns)} if self.columns else {}),
             **({"stream": self.stream} if self.stream else {}),
+            **({"origin": to_plain(self.origin)} if self.origin else {}),
             "seconds": self.seconds,
         }
 
@@ -453,6 +456,7 @@ def read_facts(summary: Mapping[str, Any]) -> dict[str, Any]:
         "embedding": from_plain(str | None, summary.get("embedding"), "embedding"),
         "columns": from_plain(Columns | None, summary.get("columns"), "columns"),
         "stream": from_plain(dict[str, Any] | None, summary.get("stream"), "stream"),
+        "origin": from_plain(Origin | None, summary.get("origin"), "origin"),
     }
 
 

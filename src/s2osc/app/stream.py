@@ -20,6 +20,7 @@ from s2osc.app.classify import (
     read_known,
 )
 from s2osc.app.extract import NOTHING, Trusted, restore
+from s2osc.app.origin import Origin
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result, skipped_note, texts_of
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
@@ -219,6 +220,7 @@ def window_files(
             learnt.state if learnt else opened.state,
             version=store.next_number,
             answer=digest_of(items.names, solution.answer),
+            results=clean_text(os.path.abspath(out)),
         )
         after = asked if asking.budget else close_questions(asked)
         result = make_result(
@@ -241,6 +243,11 @@ def window_files(
             result,
             questions=questions_of(after, items.names),
             stream=place_in_stream(after, folder),
+            origin=Origin(
+                pool=clean_text(os.path.abspath(pool)),
+                text_column=represented.shape.text_column or None,
+                max_megapixels=max_megapixels,
+            ),
         )
         with results.publish(plain=[QUERIES]) as stage:
             result.save(stage)
@@ -270,9 +277,9 @@ def open_both(folder: Path, out: Path, *, force: bool) -> Iterator[tuple[Store, 
             yield store, results
 
 
-def note_answer(state: StreamState, *, version: int, answer: str) -> StreamState:
-    """The state with the digest of the last window's answer, and the version it goes into."""
-    record = replace(state.history[-1], version=version, answer=answer)
+def note_answer(state: StreamState, *, version: int, answer: str, results: str) -> StreamState:
+    """The state with the digest of the last window's answer, its place, and its version."""
+    record = replace(state.history[-1], version=version, answer=answer, results=results)
     return replace(state, history=(*state.history[:-1], record))
 
 

@@ -158,7 +158,7 @@ def open_known_and_pool(
 ) -> OpenSources:
     """Find labelled items and a pool, and measure them where they are images."""
     known_source = _open_known(Path(known), text_column)
-    pool_source = _open(Path(pool), text_column)
+    pool_source = open_source(Path(pool), text_column)
     if {known_source.kind, pool_source.kind} == {"vectors", "tables"}:
         known_source, pool_source = _as_vectors(known_source), _as_vectors(pool_source)
     if known_source.kind != pool_source.kind:
@@ -184,7 +184,7 @@ def open_known(
 
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:
     """Items for a trained model, brought to the shape it was trained on."""
-    opened = _open(Path(source), like.text_column if like.kind == "texts" else None)
+    opened = open_source(Path(source), like.text_column if like.kind == "texts" else None)
     if (opened.kind, like.kind) == ("tables", "vectors"):
         opened = _as_vectors(opened)
     if opened.kind != like.kind:
@@ -332,7 +332,7 @@ def _check_classes(path: Path, found: Mapping[str, int], labels: Sequence[str] |
 def _open_known(path: Path, text_column: str | None) -> Source:
     if os.path.isdir(path):
         return _open_class_folders(path)
-    source = _open(path, text_column)
+    source = open_source(path, text_column)
     if source.labels is None:
         raise DataError(
             f"{path} holds no labels; found {source.found}; give a folder per class, a table with "
@@ -379,7 +379,12 @@ def _open_class_folders(path: Path) -> Source:
     return Source(path, _relative_names(files, path), files, labels)
 
 
-def _open(path: Path, text_column: str | None) -> Source:
+def open_source(
+    path: Path, text_column: str | None = None, *, labelled: bool = False
+) -> Source:
+    """What a path holds, before any pixel is read; ``labelled`` ones may be a folder per class."""
+    if labelled:
+        return _open_known(path, text_column)
     if not os.path.exists(path):
         raise DataError(f"there is no file or folder {path}")
     suffix = path.suffix.lower()

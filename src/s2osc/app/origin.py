@@ -1,0 +1,64 @@
+"""Where the items of a run came from, and how they were read: to show them, and to run it again."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from s2osc.data.datasets import load_dataset
+from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_source
+from s2osc.data.splits import Protocol, split_dataset
+from s2osc.errors import DataError
+
+DIGITS = "mnist5k"
+DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Files, and the choices of a user that a summary does not hold elsewhere."""
+
+    pool: str | None = None  # absolute paths; None: the digits of the demo
+    known: str | None = None  # None of a window, too: its stream has them
+    side: int | None = None
+    backbone: str = "auto"
+    embedding: str = "auto"
+    text_column: str | None = None
+    keep_columns: tuple[str, ...] = ()
+    max_megapixels: float = MAX_MEGAPIXELS
+    changes: dict[str, Any] = field(default_factory=dict)  # hyper-parameters by name
+
+    @property
+    def is_demo(self) -> bool:
+        return self.pool is None
+
+    def open_pool(self, seed: int) -> Source:
+        """The items of the pool, as they lie there now; nothing is decoded yet."""
+        if self.pool is None:
+            items = demo_items(seed)[1]
+            return Source(Path(DIGITS), items.names, items.inputs, items.labels)
+        return open_source(Path(self.pool), self.text_column)
+
+    def open_known(self, seed: int) -> Source:
+        """The labelled items."""
+        if self.is_demo:
+            items = demo_items(seed)[0]
+            return Source(Path(DIGITS), items.names, items.inputs, items.labels)
+        if self.known is None:
+            raise DataError("the labelled items of a window are in its stream; there are no files")
+        return open_source(Path(self.known), self.text_column, labelled=True)
+
+
+def demo_items(seed: int) -> tuple[Items, Items]:
+    """Known items and a pool of digits: 0-5 are known, 6 and 7 are in the pool only."""
+    digits = load_dataset(DIGITS)
+    split = split_dataset(digits, DEMO, seed)
+    known_names = [digits.classes[split.known_classes[label]] for label in split.known.labels]
+    pool_names = [digits.classes[label] for label in split.truth_classes]
+    return (
+        Items(_numbered(len(known_names)), split.known.inputs, known_names),
+        Items(_numbered(len(pool_names)), split.pool, pool_names),
+    )
+
+
+def _numbered(n: int) -> list[str]:
+    return [f"digit {number}" for number in range(n)]
