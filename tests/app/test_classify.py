@@ -216,13 +216,14 @@ def test_every_form_of_the_same_items_gives_the_same_answers(tmp_path, least, ki
 @pytest.mark.parametrize("kind", FORMS)
 def test_a_run_leaves_tables_summary_page_and_model_and_nothing_else(expected, kind):
     out = expected[kind]
-    assert files_in(out) == set(RESULTS) - {"skipped.csv", "checked.parquet", "items.parquet"}
+    absent = {"skipped.csv", "checked.parquet", "items.parquet", "corrections.csv"}
+    assert files_in(out) == set(RESULTS) - absent
 
 
 def test_a_run_without_seeds_leaves_nothing_to_decide_from(tmp_path):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
     result = classify_files(known, pool, tmp_path / "out", quick_request("plain"))
-    absent = {"skipped.csv", "checked.parquet", "items.parquet"}
+    absent = {"skipped.csv", "checked.parquet", "items.parquet", "corrections.csv"}
     measured = {"scores.parquet", "seeds.parquet", "report.safetensors"}
     assert files_in(tmp_path / "out") == set(RESULTS) - absent - measured
     assert result.summary()["audit"] is None

@@ -1,6 +1,5 @@
 """The main job from files to files: classify a pool; and the same on digits, as a demo."""
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.app.corrections import (
+    NO_CORRECTIONS,
+    Corrections,
+    join_labelled,
+    read_corrections,
+)
 from s2osc.app.extract import (
     ADVICE,
     AUTO,
@@ -48,7 +53,7 @@ from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
-from s2osc.text import clean_text, plural
+from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
 
@@ -85,10 +90,20 @@ class Request:
 
 
 def classify_files(
-    known: Path, pool: Path, out: Path, request: Request, *, force: bool = False
+    known: Path,
+    pool: Path,
+    out: Path,
+    request: Request,
+    *,
+    corrections: Path | Corrections = NO_CORRECTIONS,
+    force: bool = False,
 ) -> Result:
-    """Labelled files and a pool of files in, a folder of results out."""
+    """Labelled files and a pool of files in, a folder of results out.
+
+    ``corrections`` are what a person says about items of the pool, or a file that says it.
+    """
     device, clock = check_request(request), Stopwatch()
+    said = read_corrections(corrections) if isinstance(corrections, Path) else corrections
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
@@ -100,6 +115,7 @@ def classify_files(
             )
             represented = choose_representation(opened, request, device=device, named=named)
             known_items, pool_items = opened.read(represented.shape)
+        where = corrections if isinstance(corrections, Path) else "the corrections"
         result = classify_items(
             known_items,
             pool_items,
@@ -108,6 +124,7 @@ def classify_files(
             device=device,
             clock=clock,
             notes=notes,
+            corrections=said.matched(pool_items.names, where),
         )
         return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
 
@@ -126,9 +143,9 @@ def demo(out: Path, request: Request, *, force: bool = False) -> Result:
 
 def origin_of(request: Request, known: Path | None = None, pool: Path | None = None) -> Origin:
     """Where the items come from, for those who show them or run it again; no paths: the demo."""
-    return Origin(
-        pool=pool and clean_text(os.path.abspath(pool)),
-        known=known and clean_text(os.path.abspath(known)),
+    return Origin.now(
+        known,
+        pool,
         side=request.side,
         backbone=request.backbone,
         embedding=request.embedding,
@@ -275,20 +292,33 @@ def classify_items(
     device: str,
     clock: Stopwatch,
     notes: Sequence[str] = (),
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> Result:
-    """Fit and answer."""
-    labels, classes = encode_labels(known.labels or [])
+    """Fit and answer; corrections are by the names of the pool."""
+    given = [row.label for row in corrections.named]
+    _, classes = encode_labels([*(known.labels or []), *given])
     preset, method = choose_method(request, device, vectors=represented.is_vectors, classes=classes)
     with collect_warnings() as warned:
-        known_inputs = represented.inputs(known.inputs, clock)
-        pool_inputs = represented.inputs(pool.inputs, clock)
-        solution = method.fit(
-            Labelled(known_inputs, labels), pool_inputs, seed=request.seed, device=device
+        joined = join_labelled(
+            known,
+            pool,
+            corrections,
+            known_inputs=represented.inputs(known.inputs, clock),
+            pool_inputs=represented.inputs(pool.inputs, clock),
         )
-    return make_result(
+        labels, _ = encode_labels(joined.known_labels)
+        solution = method.fit(
+            Labelled(joined.known_inputs, labels),
+            joined.pool_inputs,
+            seed=request.seed,
+            device=device,
+        )
+    if corrections:
+        notes = [*notes, corrections.in_words(known.labels or [])]
+    result = make_result(
         solution,
-        pool,
-        inputs=pool_inputs,
+        joined.pool,
+        inputs=joined.pool_inputs,
         classes=classes,
         title=request.title,
         represented=represented,
@@ -296,11 +326,13 @@ def classify_items(
         settings=flatten(method),
         seed=request.seed,
         device=device,
-        n_known=len(known),
+        n_known=len(labels),
         skipped=[*known.skipped, *pool.skipped],
         notes=[*notes, *warned],
         seconds=clock.seconds,
     )
+    result = replace(result, corrections=corrections)
+    return replace(result, answer=result.as_corrected(result.answer))
 
 
 def make_result(

@@ -1,6 +1,8 @@
 """Where the items of a run came from, and how they were read: to show them, and to run it again."""
 
+import os
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_source
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import DataError
+from s2osc.text import clean_text
 
 DIGITS = "mnist5k"
 DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
@@ -15,10 +18,11 @@ DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(30
 
 @dataclass(frozen=True)
 class Origin:
-    """Files, and the choices of a user that a summary does not hold elsewhere."""
+    """When results were made, of which files, and choices of a user that stand nowhere else."""
 
-    pool: str | None = None  # absolute paths; None: the digits of the demo
-    known: str | None = None  # None of a window, too: its stream has them
+    at: str  # in UTC, as ISO 8601 writes it
+    known: str | None = None  # absolute paths; None of a window, too: its stream has them
+    pool: str | None = None  # None: the digits of the demo
     side: int | None = None
     backbone: str = "auto"
     embedding: str = "auto"
@@ -26,6 +30,12 @@ class Origin:
     keep_columns: tuple[str, ...] = ()
     max_megapixels: float = MAX_MEGAPIXELS
     changes: dict[str, Any] = field(default_factory=dict)  # hyper-parameters by name
+
+    @classmethod
+    def now(cls, known: Path | None = None, pool: Path | None = None, **choices: Any) -> "Origin":
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        paths = (clean_text(os.path.abspath(path)) if path else None for path in (known, pool))
+        return cls(at, *paths, **choices)
 
     @property
     def is_demo(self) -> bool:

@@ -5,6 +5,7 @@
     scores.parquet               what was measured about each item of the pool, and
     seeds.parquet                about each seed: no decision changes either
     checked.parquet              items of the pool that a person was asked about, and their labels
+    corrections.csv              what a person said about items of the pool before the fit
     items.parquet                the texts of the pool, or the columns used; none of other items
     report.html                  the page, and in report.safetensors what it was drawn from
     model/                       the model (``pipeline/storage.py``)
@@ -27,9 +28,16 @@ import pyarrow.csv
 import pyarrow.parquet
 from safetensors.numpy import load, save
 
+from s2osc.app.corrections import (
+    NO_CORRECTIONS,
+    Corrections,
+    corrections_table,
+    read_corrections,
+)
 from s2osc.app.origin import Origin
 from s2osc.app.results_folder import (
     CHECKED,
+    CORRECTIONS,
     ITEMS,
     MODEL,
     SCORES,
@@ -41,7 +49,7 @@ from s2osc.app.results_folder import (
 )
 from s2osc.codec import from_plain, to_plain
 from s2osc.data.columns import Columns, Table
-from s2osc.data.inputs import Skipped
+from s2osc.data.inputs import UNKNOWN_NAME, UNSURE_NAME, Skipped
 from s2osc.data.tables import TEXT, read_table
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
@@ -60,12 +68,14 @@ from s2osc.types import UNKNOWN, UNSURE, Answer
 if TYPE_CHECKING:
     from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 
-UNNAMED = ("unsure", "unknown")
+UNNAMED = (UNSURE_NAME, UNKNOWN_NAME)
 """What -2 and -1 are called: read backwards from the names of the known classes."""
 DECISION = "decision."
 """How the names of settings begin that another decision may change."""
 COPY_AGAIN = "copy the result folder again or classify anew"
 LARGEST = 2**36  # bytes of what the page is drawn from
+PROGRAM, PERSON = "s2osc", "a person"
+"""Who labelled an item, where nobody says more."""
 LONGEST_TEXT = 1_000
 """Characters of a text that tables and pages show."""
 COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
@@ -115,7 +125,8 @@ class Result:
     embedding: str | None = None  # that texts went through
     columns: Columns | None = None  # of a table
     stream: dict[str, Any] | None = None  # where in a stream this is
-    origin: Origin | None = None  # of the items
+    origin: Origin | None = None  # None: of an earlier version
+    corrections: Corrections = NO_CORRECTIONS  # what a person said before the fit
     check: Check = Check()  # what a person was asked about, and said
     items: np.ndarray | Table | None = None  # (n,) texts, or rows; None for images and vectors
     # What the page is drawn from, until it is.
@@ -164,6 +175,7 @@ class Result:
             p_known=decision.p_known,
             groups=np.where(decision.labels == UNKNOWN, self._groups_if_unknown(), -1),
         )
+        answer = self.as_corrected(answer)
         audit = decision.audit.named(self.classes).of_same_fit(self.audit)
         return replace(
             self,
@@ -171,6 +183,23 @@ class Result:
             audit=replace(audit, checked=self.check.measure(answer.labels, self.classes)),
             settings=self.settings
             | {DECISION + n: to_plain(v) for n, v in flatten(settings).items()},
+        )
+
+    def as_corrected(self, answer: Answer) -> Answer:
+        """The answer with the items unknown that a person calls so, each in its nearest group.
+
+        Where there are no groups to be near to, they are one of their own.
+        """
+        sure = self.corrections.is_unknown(self.names)
+        if not sure.any():
+            return answer
+        groups = np.where(sure & (answer.groups < 0), self._groups_if_unknown(), answer.groups)
+        new_group = int(groups.max()) + 1
+        return replace(
+            answer,
+            labels=np.where(sure, UNKNOWN, answer.labels),
+            confidence=np.where(sure, 1.0, answer.confidence),
+            groups=np.where(sure & (groups < 0), new_group, groups),
         )
 
     def _groups_if_unknown(self) -> np.ndarray:
@@ -212,8 +241,13 @@ class Result:
             **({"columns": to_plain(self.columns)} if self.columns else {}),
             **({"stream": self.stream} if self.stream else {}),
             **({"origin": to_plain(self.origin)} if self.origin else {}),
+            **({"corrections": self._corrections_in_numbers()} if self.corrections else {}),
             "seconds": self.seconds,
         }
+
+    def _corrections_in_numbers(self) -> dict[str, Any]:
+        named = self.corrections.sizes()
+        return {"labelled": named, "unknown": len(self.corrections.rows) - sum(named.values())}
 
     def save(self, folder: Path) -> None:
         """Write a new fit, without words and page; ``UNFINISHED`` has what these need."""
@@ -222,6 +256,8 @@ class Result:
         write_measured(folder, self)
         write_unfinished(folder, self)
         write_items(folder / ITEMS, self)
+        if self.corrections:
+            (folder / CORRECTIONS).write_bytes(corrections_table(self.corrections))
         if self.skipped:
             write_skipped(folder / SKIPPED, self.skipped)
         if self.model is not None:
@@ -259,7 +295,10 @@ class Result:
         changes = number_classes(changes or {}, classes)
         check = read_check(folder / CHECKED, measured["names"])
         items = read_items(folder / ITEMS, len(measured["names"]))
-        result = cls(**facts, **measured, check=check, items=items)
+        corrections = NO_CORRECTIONS
+        if (folder / CORRECTIONS).exists():
+            corrections = read_corrections(folder / CORRECTIONS)
+        result = cls(**facts, **measured, check=check, items=items, corrections=corrections)
         if unfinished.is_file() and not changes:
             return result
         with guarded(folder, COPY_AGAIN):
@@ -301,7 +340,7 @@ def write_csv(table: pa.Table, target: Any) -> None:
     """Write a table whose texts no spreadsheet takes for formulas."""
     for place, name in enumerate(table.column_names):
         if pa.types.is_string(table.schema.field(name).type):
-            cells = [csv_cell(text) for text in table[name].to_pylist()]
+            cells = [text and csv_cell(text) for text in table[name].to_pylist()]
             table = table.set_column(place, name, pa.array(cells, pa.string()))
     pyarrow.csv.write_csv(table, target)
 
@@ -321,11 +360,13 @@ def table_bytes(
     nearest_confidence: np.ndarray,
     operating_points: np.ndarray | None,
     classes: Sequence[str],
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> bytes:
     """One row per item, as the content of a .csv or .parquet file.
 
     An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
-    The operating point differs where known classes have limits of their own.
+    The operating point differs where known classes have limits of their own. Where a person gave
+    corrections, items that joined the labelled ones follow, and it is said who labelled each item.
     """
     n = len(names)
     label_names = np.array([*classes, *UNNAMED], object)
@@ -345,9 +386,32 @@ def table_bytes(
         "distinctness": answer.distinctness.astype(np.float32),
         "filtered": answer.filtered,
     }
-    table = io.BytesIO()
-    TABLE_WRITERS[suffix](pa.table(columns), table)
-    return table.getvalue()
+    table = pa.table(columns)
+    if corrections:
+        table = with_corrections(table, corrections)
+    content = io.BytesIO()
+    TABLE_WRITERS[suffix](table, content)
+    return content.getvalue()
+
+
+def with_corrections(table: pa.Table, corrections: Corrections) -> pa.Table:
+    """A table of answers with the items that a person gave a class, and who labelled each item."""
+    by_item, named = corrections.of_items(), corrections.named
+    given: dict[str, list[Any]] = {
+        "item": [row.item for row in named],
+        "label": [row.label for row in named],
+        "confidence": [1.0] * len(named),
+        "nearest": [row.label for row in named],
+    }
+    types = {name: table.schema.field(name).type for name in given}
+    more = pa.table({name: pa.array(cells, types[name]) for name, cells in given.items()})
+    whole = pa.concat_tables([table, more], promote_options="default")
+    said = [by_item.get(name) for name in whole["item"].to_pylist()]
+    by = [PROGRAM if row is None else row.by or PERSON for row in said]
+    at = [None if row is None else row.at or None for row in said]
+    return whole.append_column("labelled_by", pa.array(by)).append_column(
+        "labelled_at", pa.array(at, pa.string())
+    )
 
 
 def write_tables(folder: Path, result: Result) -> None:
@@ -364,6 +428,7 @@ def write_tables(folder: Path, result: Result) -> None:
             nearest_confidence=result.nearest_confidence,
             operating_points=points,
             classes=result.classes,
+            corrections=result.corrections,
         )
         (folder / f"predictions{suffix}").write_bytes(content)
 

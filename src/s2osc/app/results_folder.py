@@ -61,13 +61,15 @@ TABLES = ("predictions.csv", "predictions.parquet")
 REPORT, DRAWING, SKIPPED = "report.html", "report.safetensors", "skipped.csv"
 ITEMS = "items.parquet"
 """The texts of the pool, or the columns of its table that were used."""
+CORRECTIONS = "corrections.csv"
+"""What a person said about items of the pool before this fit."""
 CHECKED = "checked.parquet"
 """The items of the pool that a person was asked about, and their labels."""
 UNFINISHED = ".unfinished.safetensors"
 """What the page needs and no other file holds, until the page is made."""
 MODEL = "model"
 RESULTS = (
-    *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, ITEMS, DRAWING, CHECKED),
+    *(*TABLES, SUMMARY, REPORT, SKIPPED, SCORES, SEEDS, ITEMS, DRAWING, CHECKED, CORRECTIONS),
     *(f"{MODEL}/model.json", f"{MODEL}/weights.safetensors"),
 )
 """The files of a result. Names that begin with a dot have no place in OUT."""
@@ -89,12 +91,27 @@ def version_of(out: Path) -> Path:
 
 def read_current(model: Path, read: Callable[[Path], T]) -> T:
     """Read a folder that may be part of results, from one version, also while they change."""
+    return _read_from(lambda: _current_place(model), read)
+
+
+def read_results(out: Path, read: Callable[[Path], T]) -> T:
+    """Read the results in ``out`` from one version, also while they change."""
+
+    def place() -> Path:
+        version = version_of(out)
+        check_summary(version, out)
+        return version
+
+    return _read_from(place, read)
+
+
+def _read_from(place: Callable[[], Path], read: Callable[[Path], T]) -> T:
     while True:
-        place = _current_place(model)
+        before = place()
         try:
-            return read(place)
+            return read(before)
         except S2OSCError:
-            if _current_place(model) == place:
+            if place() == before:
                 raise
 
 

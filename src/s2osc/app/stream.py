@@ -243,8 +243,8 @@ def window_files(
             result,
             questions=questions_of(after, items.names),
             stream=place_in_stream(after, folder),
-            origin=Origin(
-                pool=clean_text(os.path.abspath(pool)),
+            origin=Origin.now(
+                pool=pool,
                 text_column=represented.shape.text_column or None,
                 max_megapixels=max_megapixels,
             ),

@@ -73,6 +73,13 @@ def _add_classify(commands: Any) -> None:
         pool="items to classify: a folder of images, a manifest, .npy, .npz, or a table",
         out="folder for the results",
     )
+    parser.add_argument(
+        "--corrections",
+        type=Path,
+        metavar="FILE",
+        help="a CSV file with the columns item and label (and by and at) on items of the pool: one "
+        "with a class joins the labelled items, a new name is a new class; unknown is called so",
+    )
     add_representation(parser)
     add_tables(parser)
     add_reading(parser)
@@ -146,6 +153,7 @@ def _add_check(commands: Any) -> None:
 
 def classify(options: argparse.Namespace) -> None:
     from s2osc.app.classify import classify_files
+    from s2osc.app.corrections import NO_CORRECTIONS
     from s2osc.progress import shown
 
     request = request_of(options)
@@ -155,6 +163,7 @@ def classify(options: argparse.Namespace) -> None:
             options.pool,
             options.out,
             request,
+            corrections=options.corrections or NO_CORRECTIONS,
             force=options.force,
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))

@@ -18,6 +18,7 @@ class LabelTable(NamedTuple):
 
     labels: dict[str, str]  # of each item; "" where there is none
     others: dict[str, set[str]]  # the values of each column asked for, without empty ones
+    cells: dict[str, dict[str, str]]  # the same columns of the row that labels an item
 
 
 def label_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
@@ -47,22 +48,26 @@ def read_labels(path: Path, *, like: str, others: Sequence[str] = ()) -> LabelTa
             )
     labels: dict[str, str] = {}
     values: dict[str, set[str]] = {name: set() for name in others}
-    for number, cells in enumerate(rows, start=2):
-        row = dict(zip(columns, cells, strict=False))
+    of_item: dict[str, dict[str, str]] = {}
+    for number, written in enumerate(rows, start=2):
+        row = dict(zip(columns, written, strict=False))
         item, label = from_csv_cell(row.get("item", "")), _label(row.get("label", ""))
         if not item:
             if label:
                 raise DataError(f"row {number} of {path} has the label {label!r} but no item")
             continue
+        cells = {name: row.get(name, "").strip() for name in others}
         for name, found in values.items():
-            found.update({row.get(name, "").strip()} - {""})
+            found.update({cells[name]} - {""})
         before = labels.get(item, "")
         if before and label and before != label:
             raise DataError(
                 f"{path} labels item {item!r} both {before!r} and {label!r}; give it one label"
             )
         labels[item] = before or label
-    return LabelTable(labels, values)
+        if label and not before:
+            of_item[item] = cells
+    return LabelTable(labels, values, of_item)
 
 
 def _label(cell: str) -> str:

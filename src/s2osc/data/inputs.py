@@ -38,7 +38,8 @@ from s2osc.files import check_regular
 from s2osc.text import check_name, clean_items, clean_text, listed
 
 MAX_MEGAPIXELS = 50.0
-RESERVED_CLASSES = ("", "unknown", "unsure")
+UNKNOWN_NAME, UNSURE_NAME = "unknown", "unsure"
+RESERVED_CLASSES = ("", UNKNOWN_NAME, UNSURE_NAME)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,12 @@ class Items:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def keep(self, rows: Sequence[int] | np.ndarray) -> "Items":
+        """The items in these rows; what was skipped stays so."""
+        inputs = self.inputs.keep(rows) if isinstance(self.inputs, Table) else self.inputs[rows]
+        labels = self.labels and [self.labels[row] for row in rows]
+        return replace(self, names=[self.names[row] for row in rows], inputs=inputs, labels=labels)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """What follows from all acts on one pool: the label of each item, who disagrees, other groups.
 
-    Target     class NAME    a known class, or a new one
-               unknown       unknown, in the group the model gave it
-               leaf NUMBER   unknown, in the group that holds this leaf of the tree of groups
-               ignore        not of interest
-               none          a label is taken away
+Target     class NAME    a known class, or a new one
+           unknown       unknown, in the group the model gave it
+           leaf NUMBER   unknown, in the group that holds this leaf of the tree of groups
+           ignore        not of interest
+           none          a label is taken away
 """
 
 from collections import Counter, defaultdict

@@ -35,7 +35,9 @@ def operating_points(evidence: Evidence) -> OperatingPoints:
     alarm_rate = heavy[np.searchsorted(p_seeds[order], rates * (1 + 1e-9), side="right")]
     share = share_of_unknown(evidence).estimate
     alarms = np.minimum(alarm_rate * n * (1 - share), called)
-    found = np.clip((called - alarms) / max(n * share, 1e-9), 0, 1) if share else np.zeros(len(rates))
+    found = (
+        np.clip((called - alarms) / max(n * share, 1e-9), 0, 1) if share else np.zeros(len(rates))
+    )
     return OperatingPoints(
         rates=tuple(np.round(rates, 6).tolist()),
         unknown=tuple(called.tolist()),

@@ -306,7 +306,9 @@ class Pool:
     def _searched(self) -> Sequence[str]:
         if self.result.texts is None:
             return [name.casefold() for name in self.names]
-        return [f"{name}\n{self.brief(row)['text']}".casefold() for row, name in enumerate(self.names)]
+        return [
+            f"{name}\n{self.brief(row)['text']}".casefold() for row, name in enumerate(self.names)
+        ]
 
     def check_rows(self, n: int) -> list[int]:
         """The first ``n`` items of the random check."""

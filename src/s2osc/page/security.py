@@ -1,9 +1,9 @@
 """Who gets in: a token that becomes a cookie, and requests from this page alone.
 
-    Host      must be the address we serve under: a name that leads here by DNS is refused
-    cookie    strict same-site, of a random token that stands in the first address alone
-    Origin    of whatever changes something must be our own: no other site can post here
-    answers   a policy without inline script, nothing from outside, no frames
+Host      must be the address we serve under: a name that leads here by DNS is refused
+cookie    strict same-site, of a random token that stands in the first address alone
+Origin    of whatever changes something must be our own: no other site can post here
+answers   a policy without inline script, nothing from outside, no frames
 """
 
 import hmac

@@ -73,7 +73,7 @@ class Answers(NamedTuple):
 
 def read_answers(path: Path) -> Answers:
     """The columns `item` and `label` of a CSV file as spreadsheets write it; others are free."""
-    labels, found = read_labels(path, like=f"a window's {QUERIES}", others=("window", "mark"))
+    labels, found, _ = read_labels(path, like=f"a window's {QUERIES}", others=("window", "mark"))
     about = {name: {_whole(value) for value in values} for name, values in found.items()}
     for values in about.values():
         if len(values) > 1:
