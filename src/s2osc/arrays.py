@@ -56,9 +56,7 @@ def squared_distances(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.maximum(squares, 0)
 
 
-def leading_components(
-    rows: np.ndarray, most: int, *, of: np.ndarray | None = None
-) -> np.ndarray:
+def leading_components(rows: np.ndarray, most: int, *, of: np.ndarray | None = None) -> np.ndarray:
     """(n, k) float64: the leading components, from 2 to ``most``; zeros where no row differs.
 
     They are found by ``rows``, and are those of the rows ``of``, if such are given.

@@ -84,9 +84,7 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
         yield from bars.track(items, total=total, description=what)
 
 
-def _with_reports(
-    items: Iterable[T], what: str, total: int | None, report: Report
-) -> Iterator[T]:
+def _with_reports(items: Iterable[T], what: str, total: int | None, report: Report) -> Iterator[T]:
     """Yield ``items``, each reported once it is done."""
     if total is None and isinstance(items, Sized):
         total = len(items)

@@ -386,9 +386,7 @@ def _open_class_folders(path: Path) -> Source:
     return Source(path, _relative_names(files, path), files, labels)
 
 
-def open_source(
-    path: Path, text_column: str | None = None, *, labelled: bool = False
-) -> Source:
+def open_source(path: Path, text_column: str | None = None, *, labelled: bool = False) -> Source:
     """What a path holds, before any pixel is read; ``labelled`` ones may be a folder per class."""
     if labelled:
         return _open_known(path, text_column)

@@ -1,7 +1,7 @@
 """A project: results, or a stream and its last window, and what people did with them."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 
 from s2osc.app.report import rewrite_results
 from s2osc.app.result import Result
-from s2osc.app.results_folder import results_folder, version_of
+from s2osc.app.results_folder import check_summary, results_folder, version_of
 from s2osc.errors import DataError
 from s2osc.files import lock, writing
 from s2osc.page.acts import Act, ActStore, Kind
@@ -27,6 +27,7 @@ from s2osc.page.ledger import (
     regroup,
 )
 from s2osc.page.pool import Pool
+from s2osc.pipeline.audit.check import Check, check_order
 from s2osc.pipeline.audit.record import GroupsAudit
 from s2osc.pipeline.audit.wording import sentence
 from s2osc.report.words import groups_in_words, headline
@@ -118,7 +119,7 @@ class Project:
                 "profiles": [asdict(profile) for profile in result.profiles],
                 "is_crisp": pool.drawing.is_crisp,
                 "map": pool.drawing.map.method,
-                "missing": pool.missing,
+                "missing": pool.why_missing,
                 "folder": str(self.out),
             }
 
@@ -158,6 +159,14 @@ class Project:
                 else None,
                 "people": self.ledger.people(),
             }
+
+    def item(self, row: int) -> dict[str, Any]:
+        """An item in full, with what each person said about it."""
+        with self.turn:
+            if not 0 <= row < self.opened.n:
+                raise DataError(f"there is no item {row}")
+            said = [label._asdict() for label in self.ledger.labels_of(row).values()]
+            return self.opened.details(row) | {"said": said}
 
     # --- what people do --------------------------------------------------------------------------
 
@@ -246,15 +255,13 @@ class Project:
             assert self.out is not None
             rate, found = self.ledger.operating_point(), self.groups()
             changes = {"rule": "seeds", "aim": "recall", "false_alarm": rate} if rate else {}
-            labels = self.check_labels()
+            said = self.check_labels()
             with results_folder(self.out, update=True) as folder:
                 result = Result.load(folder.version, changes)
-                check = result.check.asked(
-                    max(0, len(labels) - len(result.check.rows)),
-                    n_pool=len(result.names),
-                    seed=result.seed,
-                )
-                result = replace(result, check=check.labelled(labels))
+                answered = self.opened.answered
+                labels = {int(answered[row]): label for row, label in said.items()}
+                check = asked_about(result, labels).labelled(labels)
+                result = replace(result, check=check)
                 if found and result.audit:
                     result = replace(result, audit=replace(result.audit, groups=found))
                 result = result.decided(result.decision)
@@ -269,12 +276,35 @@ class Project:
         }
 
     def answered(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) labels of the model at the operating point of the page, and groups."""
-        answer, rate = self.opened.result.answer, self.ledger.operating_point()
-        labels = answer.labels
-        if rate is not None and answer.nearest is not None and answer.p_known is not None:
-            labels = np.where(answer.p_known <= rate, UNKNOWN_LABEL, answer.nearest)
-        found, leaves = self.groups(), self.opened.result.leaves
-        if found is None or leaves is None:
+        """(N,) labels of the model at the operating point of the page, and groups."""
+        pool, rate, found = self.opened, self.ledger.operating_point(), self.groups()
+        labels = pool.decided
+        if rate is not None:
+            labels = np.where(pool.p_known <= rate, UNKNOWN_LABEL, pool.nearest)
+        if found is None:
             return labels, np.full(len(labels), -1)
-        return labels, np.where(labels == UNKNOWN_LABEL, found.group_of_leaf[leaves], -1)
+        return labels, np.where(labels == UNKNOWN_LABEL, found.group_of_leaf[pool.leaf], -1)
+
+
+def asked_about(result: Result, labels: Mapping[int, str]) -> Check:
+    """The check of a result, long enough to hold these rows, as far as they were drawn."""
+    order = check_order(len(result.names), result.seed).tolist()
+    needed = max((order.index(row) + 1 for row in labels), default=0)
+    n_more = max(0, needed - len(result.check.rows))
+    return result.check.asked(n_more, n_pool=len(order), seed=result.seed)
+
+
+@contextmanager
+def opened_project(results: Path | None, state: Path | None) -> Iterator[Project]:
+    """The project of a folder of results, or of a stream; refused where another page has it."""
+    assert results or state
+    place = results or state
+    assert place is not None
+    if results:
+        check_summary(version_of(results), results)
+    with page_folder(place) as folder:
+        project = Project(folder, results)
+        try:
+            yield project
+        finally:
+            project.close()
