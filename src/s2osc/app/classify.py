@@ -129,14 +129,26 @@ def classify_files(
         return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
 
 
-def demo(out: Path, request: Request, *, force: bool = False) -> Result:
+def demo(
+    out: Path,
+    request: Request,
+    *,
+    corrections: Corrections = NO_CORRECTIONS,
+    force: bool = False,
+) -> Result:
     """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
     device, clock = check_request(request), Stopwatch()
     with results_folder(out, force=force) as folder:
         with clock("read"):
             known, pool, represented = read_demo(request.seed)
         result = classify_items(
-            known, pool, request, represented=represented, device=device, clock=clock
+            known,
+            pool,
+            request,
+            represented=represented,
+            device=device,
+            clock=clock,
+            corrections=corrections.matched(pool.names, "the corrections"),
         )
         return publish_result(folder, replace(result, origin=origin_of(request)))
 

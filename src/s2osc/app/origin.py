@@ -34,8 +34,7 @@ class Origin:
     @classmethod
     def now(cls, known: Path | None = None, pool: Path | None = None, **choices: Any) -> "Origin":
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        paths = (clean_text(os.path.abspath(path)) if path else None for path in (known, pool))
-        return cls(at, *paths, **choices)
+        return cls(at, known=_absolute(known), pool=_absolute(pool), **choices)
 
     @property
     def is_demo(self) -> bool:
@@ -56,6 +55,10 @@ class Origin:
         if self.known is None:
             raise DataError("the labelled items of a window are in its stream; there are no files")
         return open_source(Path(self.known), self.text_column, labelled=True)
+
+
+def _absolute(path: Path | None) -> str | None:
+    return clean_text(os.path.abspath(path)) if path else None
 
 
 def demo_items(seed: int) -> tuple[Items, Items]:

@@ -55,11 +55,12 @@ def page(options: argparse.Namespace) -> None:
         raise SettingsError(
             f"the page needs {error.name}, which is not installed; run `pip install 's2osc[page]'`"
         ) from error
-    from s2osc.page.project import TOKEN, opened_project
+    from s2osc.page.project import TOKEN
     from s2osc.page.security import LOCAL, read_token
+    from s2osc.page.work import opened_work
 
-    with opened_project(options.results, options.state) as project:
-        token = read_token(project.folder / TOKEN)
+    with opened_work(options.results, options.state) as work:
+        token = read_token(work.project.folder / TOKEN)
         with bound_socket(options.host, options.port, FIRST_PORT) as bound:
             port, say = bound.getsockname()[1], printer()
             name = f"[{options.host}]" if ":" in options.host else options.host
@@ -76,7 +77,7 @@ def page(options: argparse.Namespace) -> None:
             if not options.no_browser:
                 webbrowser.open(link)
             hosts = LOCAL if options.host in LOCAL_HOSTS else (*LOCAL, name)
-            serve(project, bound, token=token, hosts=hosts)
+            serve(work, bound, token=token, hosts=hosts)
 
 
 def check_host(host: str, *, i_know: bool) -> None:

@@ -18,6 +18,7 @@ from s2osc.text import clean_text
 
 Kind = Literal["label", "check", "merge", "split", "decide", "learn", "undo", "redo"]
 KINDS: tuple[str, ...] = get_args(Kind)
+FORMAT = 1
 LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET = 64, 60, 300
 ADVICE = "move it away to begin anew; results and stream are not touched by that"
 
@@ -29,6 +30,7 @@ CREATE TABLE IF NOT EXISTS acts (
     by TEXT NOT NULL,
     kind TEXT NOT NULL,
     pool TEXT NOT NULL,
+    fit TEXT NOT NULL,
     target TEXT NOT NULL,
     items BLOB NOT NULL,
     undoes INTEGER REFERENCES acts (id)
@@ -46,6 +48,7 @@ class Act:
     by: str
     kind: Kind
     pool: str  # a digest of the items it is about
+    fit: str  # a digest of what the model measured: groups and random draws are of one fit
     target: str  # what became of them; see ``ledger.Target``
     rows: np.ndarray  # (n,) int32 of that pool
     undoes: int | None = None  # the act it takes back
@@ -61,7 +64,11 @@ class ActStore:
             # WAL and FULL: what was committed is there after kill -9, and after a power cut.
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version > FORMAT:
+                raise ValueError(f"it is of format {version}, a newer s2osc wrote it")
             self._db.execute(SCHEMA)
+            self._db.execute(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:
         self._db.close()
@@ -83,6 +90,7 @@ class ActStore:
         by: str,
         kind: Kind,
         pool: str,
+        fit: str,
         target: str = "",
         rows: np.ndarray | None = None,
         undoes: int | None = None,
@@ -90,10 +98,11 @@ class ActStore:
         """Put an act on the disk, and return it."""
         check_act(key, by, kind, target)
         items = np.unique(np.zeros(0) if rows is None else rows).astype("<i4")
-        values = (key, time.time(), clean_text(by), kind, pool, target, items.tobytes(), undoes)
+        who = clean_text(by)
+        values = (key, time.time(), who, kind, pool, fit, target, items.tobytes(), undoes)
         cursor = self._db.execute(
-            "INSERT INTO acts (key, at, by, kind, pool, target, items, undoes) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO acts (key, at, by, kind, pool, fit, target, items, undoes) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             values,
         )
         assert cursor.lastrowid is not None
@@ -116,5 +125,6 @@ def check_act(key: str, by: str, kind: str, target: str) -> None:
 
 
 def _act(row: tuple) -> Act:
-    number, key, at, by, kind, pool, target, items, undoes = row
-    return Act(number, key, at, by, kind, pool, target, np.frombuffer(items, "<i4"), undoes)
+    number, key, at, by, kind, pool, fit, target, items, undoes = row
+    rows = np.frombuffer(items, "<i4")
+    return Act(number, key, at, by, kind, pool, fit, target, rows, undoes)

@@ -53,6 +53,7 @@ class Label(NamedTuple):
     target: str
     by: str
     at: float
+    act: int
 
 
 class Change(NamedTuple):
@@ -75,7 +76,8 @@ class Agreement:
 class Ledger:
     """The acts on one pool, folded."""
 
-    def __init__(self, acts: Iterable[Act] = ()) -> None:
+    def __init__(self, acts: Iterable[Act] = (), fit: str = "") -> None:
+        self._fit = fit
         self._acts: dict[int, Act] = {}
         self._undone_by: dict[int, list[int]] = defaultdict(list)
         self._touching: dict[int, list[int]] = defaultdict(list)  # acts on each row
@@ -126,7 +128,7 @@ class Ledger:
         for number in reversed(self._touching.get(row, ())):
             act = self._acts[number]
             if act.kind in kinds and act.by not in found and self.stands(number):
-                found[act.by] = Label(act.target, act.by, act.at)
+                found[act.by] = self._label(act)
         return {by: label for by, label in found.items() if label.target != NONE}
 
     def label_of(self, row: int, kinds: Sequence[str] = LABELS) -> Label | None:
@@ -134,8 +136,30 @@ class Ledger:
         for number in reversed(self._touching.get(row, ())):
             act = self._acts[number]
             if act.kind in kinds and self.stands(number):
-                return None if act.target == NONE else Label(act.target, act.by, act.at)
+                return None if act.target == NONE else self._label(act)
         return None
+
+    def _label(self, act: Act) -> Label:
+        """A group is one of a certain fit; after another, its items are unknown."""
+        is_old = act.target.startswith(LEAF) and act.fit != self._fit
+        return Label(UNKNOWN if is_old else act.target, act.by, act.at, act.id)
+
+    def checked(self) -> dict[int, Label]:
+        """The labels of items that were drawn at random for this fit."""
+        return {
+            row: label
+            for row, label in self.labelled(("check",))
+            if self._acts[label.act].fit == self._fit
+        }
+
+    def learnt(self) -> dict[int, int]:
+        """The last act by which the model learnt from each item."""
+        return {
+            row: act.id
+            for act in self._acts.values()
+            if act.kind == "learn" and self.stands(act.id)
+            for row in act.rows.tolist()
+        }
 
     def labelled(self, kinds: Sequence[str] = LABELS) -> Iterator[tuple[int, Label]]:
         """Every item with a label, in the order of the pool."""
@@ -168,7 +192,7 @@ class Ledger:
     def regrouped(self, tree: GroupTree, groups: tuple[int, ...]) -> tuple[int, ...]:
         """The group of each leaf, after all that was merged and split."""
         for act in self._acts.values():
-            if act.kind in ("merge", "split") and self.stands(act.id):
+            if act.kind in ("merge", "split") and self._is_of_fit(act):
                 # It was possible when it was done; what came before may be taken back since.
                 with suppress(DataError):
                     groups = regroup(tree, groups, act.kind, leaves_in(act.target))
@@ -177,9 +201,12 @@ class Ledger:
     def operating_point(self) -> float | None:
         """The share of known items that may be called unknown; None: as it was decided."""
         for act in reversed(self._acts.values()):
-            if act.kind == "decide" and self.stands(act.id):
+            if act.kind == "decide" and self._is_of_fit(act):
                 return float(act.target)
         return None
+
+    def _is_of_fit(self, act: Act) -> bool:
+        return act.fit == self._fit and self.stands(act.id)
 
     # --- people ----------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from s2osc.pipeline.audit.decision import Evidence, share_of_unknown
 N_POINTS = 200
 LARGEST_RATE = 0.5
 """Nobody wants more than half of the known items called unknown."""
+NEARLY = 1e-9
+"""Of two equal rates, one may have gone through a file."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +24,27 @@ class OperatingPoints:
     found: tuple[float, ...]  # the share of the unknown items that is among them, as expected
 
 
+def is_called_unknown(p_known: np.ndarray, rate: float) -> np.ndarray:
+    """(n,) whether items with these p-values are unknown at an operating point."""
+    return p_known <= rate * (1 + NEARLY)
+
+
 def operating_points(evidence: Evidence) -> OperatingPoints:
-    """The points of a slider: as finely as the seeds allow, and evenly on a scale of logarithms."""
-    n, weights = len(evidence.score), evidence.seed_weight
+    """The points of a slider, evenly on a scale of logarithms, as finely as the seeds allow."""
+    n, seeds, weights = len(evidence.score), evidence.seed_score, evidence.seed_weight
     smallest = statistics.smallest_promise(weights)
-    rates = np.geomspace(min(smallest, LARGEST_RATE), LARGEST_RATE, N_POINTS)
-    p_known = np.sort(statistics.p_known(evidence.score, evidence.seed_score, weights))
-    p_seeds = statistics.p_known(evidence.seed_score, evidence.seed_score, weights)
-    order = np.argsort(p_seeds)
-    heavy = np.append(0.0, np.cumsum(weights[order])) / weights.sum()
-    called = np.searchsorted(p_known, rates * (1 + 1e-9), side="right")
-    alarm_rate = heavy[np.searchsorted(p_seeds[order], rates * (1 + 1e-9), side="right")]
+    # P-values are steps, one for each seed: between two of them nothing changes.
+    steps = np.unique(np.append(statistics.p_known(seeds, seeds, weights), smallest))
+    wanted = np.geomspace(smallest, max(LARGEST_RATE, smallest), N_POINTS)
+    rates = steps[np.unique(np.searchsorted(steps, wanted * (1 + NEARLY), side="right") - 1)]
+    p_known = np.sort(statistics.p_known(evidence.score, seeds, weights))
+    called = np.searchsorted(p_known, rates * (1 + NEARLY), side="right")
+    # The p-value of a known item is up to a rate with just that probability.
     share = share_of_unknown(evidence).estimate
-    alarms = np.minimum(alarm_rate * n * (1 - share), called)
-    found = (
-        np.clip((called - alarms) / max(n * share, 1e-9), 0, 1) if share else np.zeros(len(rates))
-    )
+    alarms = np.minimum(rates * n * (1 - share), called)
+    found = np.clip((called - alarms) / max(n * share, 1.0), 0, 1)
     return OperatingPoints(
-        rates=tuple(np.round(rates, 6).tolist()),
+        rates=tuple(rates.tolist()),
         unknown=tuple(called.tolist()),
         false_alarms=tuple(np.round(alarms, 1).tolist()),
         found=tuple(np.round(found, 3).tolist()),

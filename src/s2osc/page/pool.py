@@ -116,6 +116,13 @@ class Pool:
         text = "\0".join(self.names).encode("utf-8", errors="surrogatepass")
         return hashlib.sha256(text).hexdigest()[:16]
 
+    @cached_property
+    def fit(self) -> str:
+        """A digest of what was measured: the same at every operating point, with any groups."""
+        assert self.result.evidence is not None
+        scores = self.result.evidence.score.astype(np.float64)
+        return hashlib.sha256(scores.tobytes()).hexdigest()[:16]
+
     @property
     def kind(self) -> ItemKind:
         if self.result.items is not None:

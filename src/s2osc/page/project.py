@@ -1,6 +1,7 @@
 """A project: results, or a stream and its last window, and what people did with them."""
 
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 
 from s2osc.app.report import rewrite_results
 from s2osc.app.result import Result
-from s2osc.app.results_folder import check_summary, results_folder, version_of
+from s2osc.app.results_folder import results_folder, version_of
 from s2osc.errors import DataError
 from s2osc.files import lock, writing
 from s2osc.page.acts import Act, ActStore, Kind
@@ -26,16 +27,16 @@ from s2osc.page.ledger import (
     leaves_in,
     regroup,
 )
+from s2osc.page.operating import LARGEST_RATE, is_called_unknown
 from s2osc.page.pool import Pool
 from s2osc.pipeline.audit.check import Check, check_order
-from s2osc.pipeline.audit.record import GroupsAudit
+from s2osc.pipeline.audit.record import CheckedAudit, GroupsAudit
 from s2osc.pipeline.audit.wording import sentence
 from s2osc.report.words import groups_in_words, headline
 from s2osc.types import UNKNOWN as UNKNOWN_LABEL
 
 FOLDER = ".s2osc-page"
 ACTS, THUMBNAILS, TOKEN, LOCK = "acts.sqlite", "thumbnails.sqlite", "token", "lock"
-LARGEST_RATE = 0.5
 
 
 @contextmanager
@@ -80,7 +81,8 @@ class Project:
                 self.pool.close()
             self.out, self.pool, self.round = out, pool, self.round + 1
             acts = self.store.read()
-            self.ledger = Ledger(a for a in acts if pool and a.pool == pool.key)
+            mine = (act for act in acts if pool and act.pool == pool.key)
+            self.ledger = Ledger(mine, pool.fit if pool else "")
 
     def close(self) -> None:
         with self.turn:
@@ -144,6 +146,8 @@ class Project:
     def changes(self, since: int) -> dict[str, Any]:
         """What acts after one have changed, for a browser that has seen it."""
         with self.turn:
+            if self.pool is None:
+                return {"act": 0, "round": 0, "people": []}
             changed = self.ledger.changes_since(since)
             targets = list(dict.fromkeys(change.target for change in changed))
             number = {target: place for place, target in enumerate(targets)}
@@ -185,12 +189,26 @@ class Project:
                 by=request.by,
                 kind=request.kind,
                 pool=self.opened.key,
+                fit=self.opened.fit,
                 target=target,
                 rows=self._checked_rows(request.rows),
                 undoes=undoes,
             )
             self.ledger.add(act)
             return act
+
+    def note_learning(self, by: str, rows: Sequence[int]) -> None:
+        """Note that the model learnt from the labels of these items."""
+        with self.turn:
+            act = self.store.append(
+                key=uuid.uuid4().hex,
+                by=by,
+                kind="learn",
+                pool=self.opened.key,
+                fit=self.opened.fit,
+                rows=np.array(rows),
+            )
+            self.ledger.add(act)
 
     def _to_take_back(self, request: Request) -> Act:
         find = self.ledger.to_undo if request.kind == "undo" else self.ledger.to_redo
@@ -247,6 +265,28 @@ class Project:
                 found.setdefault(label.target.removeprefix(CLASS))
         return list(found)
 
+    def check(self, n: int) -> dict[str, Any]:
+        """The first ``n`` items of the random check, their labels, and what these say so far."""
+        with self.turn:
+            pool, said = self.opened, self.check_labels()
+            labels = {int(pool.answered[row]): label for row, label in said.items()}
+            check = asked_about(pool.result, labels).labelled(labels)
+            answers = self.answered()[0][pool.rows]
+            measured = check.measure(answers, pool.result.classes)
+            rows = pool.check_rows(max(n, len(check.rows)))
+            return {
+                "rows": rows,
+                "labels": {row: label for row, label in said.items() if row in set(rows)},
+                "figures": figures_of(measured) if measured else [],
+            }
+
+    def agreement(self) -> dict[str, Any]:
+        """How people agree, class by class."""
+        with self.turn:
+            found = self.ledger.agreement()
+            kappa = [[target.removeprefix(CLASS), value] for target, value in found.kappa.items()]
+            return {"n_items": found.n_items, "n_disputed": found.n_disputed, "kappa": kappa}
+
     # --- into the results ------------------------------------------------------------------------
 
     def write_results(self) -> Result:
@@ -272,7 +312,7 @@ class Project:
         """The labels that people gave to random items, by row."""
         return {
             row: UNKNOWN if label.target.startswith(LEAF) else label.target.removeprefix(CLASS)
-            for row, label in self.ledger.labelled(("check",))
+            for row, label in self.ledger.checked().items()
         }
 
     def answered(self) -> tuple[np.ndarray, np.ndarray]:
@@ -280,7 +320,7 @@ class Project:
         pool, rate, found = self.opened, self.ledger.operating_point(), self.groups()
         labels = pool.decided
         if rate is not None:
-            labels = np.where(pool.p_known <= rate, UNKNOWN_LABEL, pool.nearest)
+            labels = np.where(is_called_unknown(pool.p_known, rate), UNKNOWN_LABEL, pool.nearest)
         if found is None:
             return labels, np.full(len(labels), -1)
         return labels, np.where(labels == UNKNOWN_LABEL, found.group_of_leaf[pool.leaf], -1)
@@ -294,17 +334,17 @@ def asked_about(result: Result, labels: Mapping[int, str]) -> Check:
     return result.check.asked(n_more, n_pool=len(order), seed=result.seed)
 
 
-@contextmanager
-def opened_project(results: Path | None, state: Path | None) -> Iterator[Project]:
-    """The project of a folder of results, or of a stream; refused where another page has it."""
-    assert results or state
-    place = results or state
-    assert place is not None
-    if results:
-        check_summary(version_of(results), results)
-    with page_folder(place) as folder:
-        project = Project(folder, results)
-        try:
-            yield project
-        finally:
-            project.close()
+FIGURES = {
+    "accuracy": "right answers",
+    "unknown_share": "unknown share of the pool",
+    "false_alarm": "known items called unknown",
+    "unknown_recall": "unknown items found",
+}
+
+
+def figures_of(measured: CheckedAudit) -> list[dict[str, Any]]:
+    """What random labels say, each with its interval."""
+    estimates = {words: getattr(measured, name) for name, words in FIGURES.items()}
+    return [
+        {"name": words} | estimate._asdict() for words, estimate in estimates.items() if estimate
+    ]

@@ -1,5 +1,6 @@
 """The page over HTTP: words into acts, values into JSON; decides nothing."""
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +13,16 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from s2osc.errors import OutputError, S2OSCError
+from s2osc.errors import DataError, OutputError, S2OSCError
 from s2osc.page.acts import LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET, Kind
 from s2osc.page.project import Project
 from s2osc.page.project import Request as ActRequest
 from s2osc.page.security import LOCAL, Guard
 from s2osc.page.thumbnails import Size
+from s2osc.page.uploads import LARGEST_FILE, Upload, check_picture
+from s2osc.page.work import StreamWork, Work
 
 TYPES = {
     ".html": "text/html",
@@ -34,26 +37,63 @@ FOREVER = "private, max-age=31536000, immutable"
 N_PORTS = 20
 """Ports that are tried from the first one on."""
 
+Person = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
 
 class ActBody(BaseModel):
     """An act as a browser sends it."""
 
     key: str = Field(min_length=8, max_length=LONGEST_KEY)
-    by: str = Field(min_length=1, max_length=LONGEST_NAME)
+    by: Person
     kind: Kind
     target: str = Field("", max_length=LONGEST_TARGET)
     rows: list[int] = Field([], max_length=MOST_ROWS)
     since: int = Field(0, ge=0)
 
 
-def make_app(project: Project) -> FastAPI:
+class LearnBody(BaseModel):
+    by: Person
+
+
+class BackBody(BaseModel):
+    by: Person
+    to: int
+
+
+class UploadBody(BaseModel):
+    n: int
+
+
+class WindowBody(BaseModel):
+    """A new window: files that were dropped, or a path on this machine."""
+
+    by: Person
+    upload: str = Field("", max_length=64)
+    path: str = Field("", max_length=4_000)
+    budget: int = Field(100, ge=0, le=100_000)
+
+
+def make_app(work: Work) -> FastAPI:
     """The page of a project. ``Guard`` stands before it."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    assets = _assets()
 
     @app.exception_handler(S2OSCError)
     async def refuse(_: Request, error: S2OSCError) -> JSONResponse:
         return JSONResponse({"error": str(error)}, 400)
+
+    _add_files(app)
+    _add_pool(app, work.project)
+    _add_acts(app, work)
+    _add_work(app, work)
+    if isinstance(work, StreamWork):
+        _add_windows(app, work)
+    return app
+
+
+def _add_files(app: FastAPI) -> None:
+    folder = files("s2osc.page").joinpath("static")
+    # By their names in this list alone: nothing else can be asked for.
+    assets = {entry.name: entry.read_bytes() for entry in folder.iterdir() if "." in entry.name}
 
     @app.get("/")
     async def index() -> Response:
@@ -61,11 +101,12 @@ def make_app(project: Project) -> FastAPI:
 
     @app.get("/static/{name}")
     async def asset(name: str) -> Response:
-        content = assets.get(name)
-        if content is None:
+        if name not in assets:
             return Response(status_code=404)
-        return Response(content, media_type=TYPES[Path(name).suffix])
+        return Response(assets[name], media_type=TYPES[Path(name).suffix])
 
+
+def _add_pool(app: FastAPI, project: Project) -> None:
     @app.get("/api/project")
     def describe() -> dict[str, Any]:
         return project.describe()
@@ -77,19 +118,6 @@ def make_app(project: Project) -> FastAPI:
     @app.get("/api/map")
     def points() -> Response:
         return _binary(project.opened.map())
-
-    @app.get("/api/changes")
-    def changes(since: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
-        return project.changes(since)
-
-    @app.post("/api/acts")
-    def act(body: ActBody) -> dict[str, Any]:
-        done = project.act(ActRequest(body.key, body.by, body.kind, body.target, tuple(body.rows)))
-        about = project.ledger.about(done)
-        n = len(about.rows)
-        return project.changes(body.since) | {
-            "done": {"id": done.id, "kind": done.kind, "about": about.kind, "n": n}
-        }
 
     @app.get("/api/items")
     def briefs(rows: str) -> list[dict[str, Any]]:
@@ -104,15 +132,93 @@ def make_app(project: Project) -> FastAPI:
     def search(words: Annotated[str, Query(max_length=200)]) -> list[int]:
         return project.opened.search(words)
 
+    @app.get("/api/check")
+    def check(n: Annotated[int, Query(ge=1, le=10_000)] = 30) -> dict[str, Any]:
+        return project.check(n)
+
+    @app.get("/api/people")
+    def people() -> dict[str, Any]:
+        return project.agreement()
+
     @app.get("/pictures/{pool}/{row}/{size}")
-    async def picture(pool: str, row: int, size: Size) -> Response:
+    def picture(pool: str, row: int, size: Size) -> Response:
         opened = project.opened
         if pool != opened.key or not 0 <= row < opened.n:
             return Response(status_code=404)
-        content, media_type = await run_in_threadpool(opened.picture, row, size)
+        content, media_type = opened.picture(row, size)
         return Response(content, media_type=media_type, headers={"cache-control": FOREVER})
 
-    return app
+
+def _add_acts(app: FastAPI, work: Work) -> None:
+    project = work.project
+
+    @app.get("/api/changes")
+    def changes(since: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
+        job = work.jobs.current
+        return project.changes(since) | {"job": job.describe() if job else None}
+
+    @app.post("/api/acts")
+    def act(body: ActBody) -> dict[str, Any]:
+        done = project.act(ActRequest(body.key, body.by, body.kind, body.target, tuple(body.rows)))
+        about = project.ledger.about(done)
+        told = {"id": done.id, "kind": done.kind, "about": about.kind, "n": len(about.rows)}
+        return project.changes(body.since) | {"done": told}
+
+
+def _add_work(app: FastAPI, work: Work) -> None:
+    @app.get("/api/learning")
+    def learning() -> dict[str, Any]:
+        return work.describe()
+
+    @app.post("/api/learn")
+    def learn(body: LearnBody) -> dict[str, Any]:
+        return work.learn(body.by).describe()
+
+    @app.post("/api/jobs/cancel")
+    def cancel() -> dict[str, Any]:
+        work.jobs.cancel()
+        return {}
+
+    @app.post("/api/back")
+    def back(body: BackBody) -> dict[str, Any]:
+        work.back(body.to, body.by)
+        return work.jobs.current.describe() if work.jobs.current else {}
+
+
+def _add_windows(app: FastAPI, work: StreamWork) -> None:
+    @app.post("/api/uploads")
+    def begin(body: UploadBody) -> dict[str, Any]:
+        return {"id": work.uploads.begin(body.n)}
+
+    @app.put("/api/uploads/{upload}/{number}")
+    async def receive(upload: str, number: int, name: str, request: Request) -> dict[str, Any]:
+        await _receive_file(work.uploads.find(upload), number, name, request)
+        return {}
+
+    @app.post("/api/windows")
+    def window(body: WindowBody) -> dict[str, Any]:
+        if bool(body.upload) == bool(body.path):
+            raise DataError("drop files, or give the path of a folder or file")
+        pool = work.uploads.find(body.upload).pool() if body.upload else Path(body.path)
+        return work.window(pool.expanduser(), body.budget).describe()
+
+
+async def _receive_file(upload: Upload, number: int, name: str, request: Request) -> None:
+    """Write what comes into a new file, which goes again where it is too large or no image."""
+    handle, path = upload.create(number, name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            size = 0
+            async for part in request.stream():
+                size += len(part)
+                if size > LARGEST_FILE:
+                    raise DataError(f"{path.name} has more than {LARGEST_FILE / 2**20:.0f} MB")
+                upload.count(len(part))
+                file.write(part)
+        await run_in_threadpool(check_picture, path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _rows(text: str, n: int) -> list[int]:
@@ -126,28 +232,18 @@ def _binary(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
 
 
-def _assets() -> dict[str, bytes]:
-    """The files of the page, by their names: nothing else can be asked for."""
-    folder = files("s2osc.page").joinpath("static")
-    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if "." in entry.name}
-
-
 class LimitedBody:
-    """Refuses requests that say, or turn out, to be larger than any of ours."""
+    """Refuses requests larger than any of ours; files have limits of their own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        headers = dict(scope.get("headers", ()))
-        length = headers.get(b"content-length", b"0")
-        upload = scope["type"] == "http" and scope["path"].startswith("/api/uploads/")
-        if scope["type"] == "http" and not upload:
-            if (
-                not length.isdigit()
-                or int(length) > LARGEST_BODY
-                or b"transfer-encoding" in headers
-            ):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope["path"].startswith("/api/uploads/"):
+            headers = dict(scope["headers"])
+            length = headers.get(b"content-length", b"0")
+            is_open = b"transfer-encoding" in headers
+            if is_open or not length.isdigit() or int(length) > LARGEST_BODY:
                 await Response("That is too large.\n", 413)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
@@ -163,20 +259,23 @@ def bound_socket(host: str, port: int | None, first: int) -> Iterator[socket.soc
         for each in ports:
             try:
                 bound.bind((host, each))
+                break
             except OSError as error:
                 if each == ports[-1]:
                     raise OutputError(
                         f"port {each} of {host} cannot be used: {error.strerror}; give another "
                         "with --port"
                     ) from error
-                continue
-            break
         yield bound
 
 
-def serve(project: Project, bound: socket.socket, *, token: str, hosts: tuple[str, ...]) -> None:
+def guarded_app(work: Work, *, token: str, port: int, hosts: tuple[str, ...] = LOCAL) -> ASGIApp:
+    """The page behind all that guards it."""
+    return Guard(LimitedBody(make_app(work)), token=token, hosts=hosts, port=port)
+
+
+def serve(work: Work, bound: socket.socket, *, token: str, hosts: tuple[str, ...]) -> None:
     """Answer requests until the process is ended."""
-    port = bound.getsockname()[1]
-    guarded = Guard(LimitedBody(make_app(project)), token=token, hosts=hosts or LOCAL, port=port)
-    config = uvicorn.Config(guarded, log_level="error", access_log=False, lifespan="off")
+    app = guarded_app(work, token=token, port=bound.getsockname()[1], hosts=hosts)
+    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[bound])

@@ -66,14 +66,17 @@ class Thumbnails:
         return row[0] if row else None
 
     def _open(self, path: Path, size: Size) -> Image.Image:
-        with guarded(path, "mend or remove it"):
-            with path.open("rb") as file, Image.open(file, formats=FORMATS) as image:
-                if image.width * image.height > self._max_pixels:
-                    raise DataError(f"{path.name} has more pixels than the run allowed")
-                wanted = 2 * SIDES[size]
-                image.draft(None, (wanted, wanted))
-                image.load()
-                return ImageOps.exif_transpose(image)
+        with (
+            guarded(path, "mend or remove it"),
+            path.open("rb") as file,
+            Image.open(file, formats=FORMATS) as image,
+        ):
+            if image.width * image.height > self._max_pixels:
+                raise DataError(f"{path.name} has more pixels than the run allowed")
+            wanted = 2 * SIDES[size]
+            image.draft(None, (wanted, wanted))
+            image.load()
+            return ImageOps.exif_transpose(image)
 
 
 def encode(image: Image.Image, size: Size) -> tuple[bytes, str]:

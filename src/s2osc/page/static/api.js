@@ -1,7 +1,9 @@
 // Requests, and the acts that wait while there is no server.
 
 const SECOND = 1000;
+const MOST_FAILURES = 5;
 export class Refused extends Error {}
+class Failed extends Error {}
 
 export async function get(path) {
   const answer = await fetch(path, { headers: { accept: "application/json" } });
@@ -20,7 +22,7 @@ export async function send(method, path, body) {
 async function refusal(answer) {
   let text = `${answer.status}`;
   try { text = (await answer.json()).error ?? text; } catch { /* no words came with it */ }
-  return answer.status < 500 ? new Refused(text) : new Error(text);
+  return answer.status < 500 ? new Refused(text) : new Failed(`The server failed (${text}); what was done before is safe.`);
 }
 
 export async function columns(path) {
@@ -68,13 +70,16 @@ export class Outbox {
       while (this.acts.length) {
         const [act] = this.acts;
         try {
-          const answer = await send("POST", "/api/acts", act);
+          const { failed, ...body } = act;
+          const answer = await send("POST", "/api/acts", body);
           this.online = true;
           this.acts.shift();
           this.#keep();
           this.done(act, answer);
         } catch (error) {
-          if (error instanceof Refused) {
+          // An answer that is no answer, time and again, is a defect of ours: do not stop all others.
+          act.failed = (act.failed ?? 0) + (error instanceof Failed);
+          if (error instanceof Refused || act.failed > MOST_FAILURES) {
             this.acts.shift();
             this.#keep();
             this.refused(act, error);

@@ -61,9 +61,9 @@ function beforeAfter(app, last) {
   const change = (pair) => (pair ? `${percent(pair[0])} → ${percent(pair[1])}` : "not measured");
   return h("section", { class: "card" }, h("h3", {}, "Before and after"),
     h("dl", { class: "pairs" },
-      h("dt", {}, "Items that changed class"), h("dd", {}, number(last.n_changed)),
+      ...(last.n_changed === null ? [] : [h("dt", {}, "Items that changed class"), h("dd", {}, number(last.n_changed)),
       h("dt", {}, "Right among known items, by those held back"), h("dd", {}, change(last.known_accuracy)),
-      h("dt", {}, "False alarms"), h("dd", {}, change(last.false_alarm)),
+      h("dt", {}, "False alarms"), h("dd", {}, change(last.false_alarm))]),
       last.new_classes.length ? h("dt", {}, "New classes") : null, last.new_classes.length ? h("dd", {}, last.new_classes.join(", ")) : null),
     last.kept ? h("p", {}, last.kept) : null,
     last.classes.length ? h("table", { class: "plain" }, h("caption", {}, "Each known class, by items held back"),

@@ -4,6 +4,7 @@ import { columns, get } from "./api.js";
 
 const SHAPES = { known: "●", new: "◆", group: "◆", unsure: "○", ignore: "×" };
 const N_KNOWN = 8, N_GROUPS = 6;
+const NEARLY = 1 + 1e-6; // p-values come with fewer digits than rates
 
 export class Model {
   constructor() {
@@ -107,7 +108,7 @@ export class Model {
       if (typeof said === "number") kind = said;
       else {
         let label = decided[row];
-        if (rate !== null && rate !== undefined) label = p_known[row] <= rate ? -1 : nearest[row];
+        if (rate !== null && rate !== undefined) label = p_known[row] <= rate * NEARLY ? -1 : nearest[row];
         if (said === "unknown") label = -1;
         if (label >= 0) kind = nearestKind[label];
         else if (label === -2) kind = unsure;
@@ -151,7 +152,7 @@ export class Model {
   }
 
   get groups() { return this.kinds.filter((kind) => kind.type === "group" && kind.rows.length).sort((a, b) => b.certainty - a.certainty); }
-  get classesNow() { return this.kinds.filter((kind) => kind.type === "known" || kind.type === "new"); }
+  get classesNow() { return this.kinds.filter((kind) => kind.type === "known" || (kind.type === "new" && kind.rows.length)); }
   get classNames() { return this.classesNow.map((kind) => kind.name); }
   kind(row) { return this.kinds[this.kindOf[row]]; }
   find(id) { return this.kinds.find((kind) => kind.id === id); }
