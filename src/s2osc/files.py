@@ -70,8 +70,10 @@ def sync_folder(folder: Path) -> None:
 def sync_tree(folder: Path) -> None:
     """Put every file below a folder, and every name, on the disk."""
     for place, _, names in os.walk(folder):
-        for name in names:
-            with open(os.path.join(place, name), "rb+") as file:
+        for path in (os.path.join(place, name) for name in names):
+            if os.path.islink(path):  # a name; what it leads to is not ours
+                continue
+            with open(path, "rb+") as file:
                 os.fsync(file.fileno())
         sync_folder(Path(place))
 
@@ -256,7 +258,7 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"it holds the number {text}")
 
 
-def as_json(values: dict[str, Any]) -> bytes:
+def as_json(values: dict[str, Any] | list[Any]) -> bytes:
     """JSON as we write it: readable, in UTF-8, without NaN."""
     text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode()

@@ -1,6 +1,5 @@
 """Answers for new items with a saved model."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from files import easy_images, easy_vectors, image, known_labels, npy, npz, pool_labels, text
-from s2osc.app.predict import predict_files, result_file
+from s2osc.app.predict import predict_files
 from s2osc.cli.main import main
-from s2osc.errors import DataError, OutputError
+from s2osc.errors import DataError
 
 KNOWN, POOL = known_labels(60), pool_labels(20)
 MAKERS = {"images": easy_images, "vectors": easy_vectors}
@@ -79,65 +78,3 @@ def test_new_items_of_another_kind_are_refused(tmp_path, results):
     items = npy(tmp_path / "a.npy", easy_vectors(POOL, seed=1))
     with pytest.raises(DataError, match="holds vectors, the model was trained on images"):
         predict_files(results["images"] / "out" / "model", items, tmp_path / "a.csv")
-
-
-# The place of the table
-
-
-def test_a_file_is_written_whole_and_its_lock_goes(tmp_path):
-    with result_file(tmp_path / "deep" / "a.csv", force=False) as put:
-        put(b"new")
-    assert (tmp_path / "deep" / "a.csv").read_text() == "new"
-    assert os.listdir(tmp_path / "deep") == ["a.csv"]
-
-
-def test_a_file_that_is_there_is_refused_unless_forced(tmp_path):
-    out = text(tmp_path / "a.csv", "old")
-    with (
-        pytest.raises(OutputError, match=r"is there already; .* --force"),
-        result_file(out, force=False),
-    ):
-        pass
-    with result_file(out, force=True) as put:
-        put(b"new")
-    assert out.read_text() == "new"
-    with (
-        pytest.raises(OutputError, match="is a folder; give a file name"),
-        result_file(tmp_path, force=True),
-    ):
-        pass
-
-
-def test_of_two_that_write_one_file_one_is_refused(tmp_path):
-    out = tmp_path / "a.csv"
-    with result_file(out, force=False) as put:
-        with (
-            pytest.raises(OutputError, match=r"another process writes .*a\.csv; wait until"),
-            result_file(out, force=True),
-        ):
-            pass
-        put(b"one")
-    assert out.read_text() == "one"
-
-
-def test_a_file_that_a_user_made_meanwhile_is_not_overwritten(tmp_path):
-    out = tmp_path / "a.csv"
-
-    def predict() -> None:
-        with result_file(out, force=False) as put:
-            out.write_text("mine")
-            put(b"new")
-
-    with pytest.raises(OutputError, match="is there already"):
-        predict()
-    assert out.read_text() == "mine"
-
-
-def test_a_run_that_fails_leaves_no_file_and_no_folder(tmp_path):
-    def fail() -> None:
-        with result_file(tmp_path / "deep" / "a.csv", force=False):
-            raise DataError("no items")
-
-    with pytest.raises(DataError):
-        fail()
-    assert os.listdir(tmp_path) == []

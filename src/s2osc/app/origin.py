@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.data.datasets import load_dataset
-from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_source
+from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_items
 from s2osc.data.splits import Protocol, split_dataset
-from s2osc.errors import DataError
 from s2osc.text import clean_text
 
 DIGITS = "mnist5k"
@@ -45,16 +44,7 @@ class Origin:
         if self.pool is None:
             items = demo_items(seed)[1]
             return Source(Path(DIGITS), items.names, items.inputs, items.labels)
-        return open_source(Path(self.pool), self.text_column)
-
-    def open_known(self, seed: int) -> Source:
-        """The labelled items."""
-        if self.is_demo:
-            items = demo_items(seed)[0]
-            return Source(Path(DIGITS), items.names, items.inputs, items.labels)
-        if self.known is None:
-            raise DataError("the labelled items of a window are in its stream; there are no files")
-        return open_source(Path(self.known), self.text_column, labelled=True)
+        return open_items(Path(self.pool), self.text_column)
 
 
 def _absolute(path: Path | None) -> str | None:

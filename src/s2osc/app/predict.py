@@ -1,11 +1,9 @@
 """Answer for new items with a saved model."""
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from s2osc.app.extract import NOTHING, Trusted, restore
+from s2osc.app.output import result_file
 from s2osc.app.result import (
     TABLE_WRITERS,
     skipped_note,
@@ -14,8 +12,7 @@ from s2osc.app.result import (
 )
 from s2osc.app.results_folder import read_current
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
-from s2osc.errors import OutputError, SettingsError, collect_warnings
-from s2osc.files import check_folder, lock, made_folders, write_whole, writing
+from s2osc.errors import SettingsError, collect_warnings
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.storage import load_model
@@ -57,33 +54,3 @@ def predict_files(
         )
         write(table)
     return answer, [*notes, *skipped_note(found.skipped, "skipped items have no row")]
-
-
-@contextmanager
-def result_file(out: Path, *, force: bool) -> Iterator[Callable[[bytes], None]]:
-    """Hold the place of a result that is one file; gives the function that writes it.
-
-    The lock lies beside it meanwhile.
-    """
-    if out.is_dir():
-        raise OutputError(f"{out} is a folder; give a file name ending in .csv or .parquet")
-    check_folder(out.parent)
-
-    def refuse_earlier() -> None:
-        if os.path.lexists(out) and not force:
-            raise OutputError(
-                f"{out} is there already; give another name, or --force to replace it"
-            )
-
-    def write(content: bytes) -> None:
-        refuse_earlier()
-        with writing(out, "make room, or give another place"):
-            write_whole(out, content)
-
-    held, busy = out.with_name(f".{out.name}.s2osc-lock"), f"another process writes {out}"
-    with (
-        made_folders(out.parent),
-        lock(held, f"{busy}; wait until it is done, or give another name", remove=True),
-    ):
-        refuse_earlier()
-        yield write

@@ -21,6 +21,7 @@ from typing import Any
 
 from s2osc.cli.bench import add_bench
 from s2osc.cli.data import add_data
+from s2osc.cli.export import add_export
 from s2osc.cli.page import add_page
 from s2osc.cli.pool import add_demo_and_settings, add_pool_commands
 from s2osc.cli.stream import add_stream
@@ -181,6 +182,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_pool_commands(commands)
     add_page(commands)
+    add_export(commands)
     add_stream(commands)
     add_demo_and_settings(commands)
     add_data(commands)

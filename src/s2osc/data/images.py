@@ -154,7 +154,7 @@ def read_headers(
 
     Only images that can be read have a header in the answer.
     """
-    answers = _in_threads(_read_header, files, f"Headers of {what}")
+    answers = in_threads(_read_header, files, f"Headers of {what}")
     for path, answer in zip(files, answers, strict=True):
         if isinstance(answer, Header):
             _check_size(path, answer, max_megapixels)
@@ -189,7 +189,7 @@ def read_pixels(
             return _reason(error)
         return ""
 
-    reasons = _in_threads(read_row, range(len(images)), f"Images of {what}")
+    reasons = in_threads(read_row, range(len(images)), f"Images of {what}")
     readable = [row for row, reason in enumerate(reasons) if not reason]
     # Rows close up in place: a selection would hold the whole array twice.
     for new, old in enumerate(readable):
@@ -198,7 +198,8 @@ def read_pixels(
     return pixels[: len(readable)], reasons
 
 
-def _in_threads(work: Callable[[T], R], items: Sequence[T], what: str) -> list[R]:
+def in_threads(work: Callable[[T], R], items: Sequence[T], what: str) -> list[R]:
+    """Work on each image, several at a time."""
     with _pillow_without_limits(), ThreadPool(N_THREADS) as threads:
         return list(track(threads.imap(work, items, chunksize=16), what, total=len(items)))
 
@@ -252,15 +253,24 @@ def _reason(error: Exception) -> str:
 def _read_image(image: Path | np.ndarray, shape: InputShape) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return fit_image(Image.fromarray(image), shape)
+    return fit_image(_decoded(image, max(shape.width, shape.height)), shape)
+
+
+def open_picture(path: Path, side: int) -> Image.Image:
+    """An image for people, as L, RGB or RGBA, with twice so many pixels a side or all it has."""
+    return _to_plain_mode(_decoded(path, side))
+
+
+def _decoded(path: Path, side: int) -> Image.Image:
+    """The pixels of an image, the right way up; not many more than twice the side wanted."""
     # Given a name, Pillow maps uncompressed files into memory, and misreads a rotated TIFF.
-    with image.open("rb") as file, Image.open(file, formats=FORMATS) as opened:
+    with path.open("rb") as file, Image.open(file, formats=FORMATS) as opened:
         # A JPEG decodes at 1/2, 1/4 or 1/8 of its size where twice what is wanted is left.
-        wanted = 2 * max(shape.width, shape.height)
-        opened.draft(None, (wanted, wanted))
+        opened.draft(None, (2 * side, 2 * side))
         opened.load()
         with suppress(Exception):  # the pixels may be sound beside a damaged tag
             ImageOps.exif_transpose(opened, in_place=True)
-        return fit_image(opened, shape)
+        return opened
 
 
 def fit_image(image: Image.Image, shape: InputShape) -> np.ndarray:

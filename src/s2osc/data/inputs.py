@@ -165,7 +165,7 @@ def open_known_and_pool(
 ) -> OpenSources:
     """Find labelled items and a pool, and measure them where they are images."""
     known_source = _open_known(Path(known), text_column)
-    pool_source = open_source(Path(pool), text_column)
+    pool_source = open_items(Path(pool), text_column)
     if {known_source.kind, pool_source.kind} == {"vectors", "tables"}:
         known_source, pool_source = _as_vectors(known_source), _as_vectors(pool_source)
     if known_source.kind != pool_source.kind:
@@ -174,8 +174,8 @@ def open_known_and_pool(
             "give the same in both"
         )
     classes = Counter(known_source.labels)
-    known_source, known_headers = _measure(known_source, max_megapixels)
-    pool_source, pool_headers = _measure(pool_source, max_megapixels)
+    known_source, known_headers = measure_items(known_source, max_megapixels)
+    pool_source, pool_headers = measure_items(pool_source, max_megapixels)
     return OpenSources(known_source, pool_source, known_headers + pool_headers, classes)
 
 
@@ -185,13 +185,13 @@ def open_known(
     """Find labelled items, and measure them where they are images."""
     source = _open_known(Path(known), text_column)
     classes = Counter(source.labels)
-    source, headers = _measure(source, max_megapixels)
+    source, headers = measure_items(source, max_megapixels)
     return OpenKnown(source, headers, classes)
 
 
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:
     """Items for a trained model, brought to the shape it was trained on."""
-    opened = open_source(Path(source), like.text_column if like.kind == "texts" else None)
+    opened = open_items(Path(source), like.text_column if like.kind == "texts" else None)
     if (opened.kind, like.kind) == ("tables", "vectors"):
         opened = _as_vectors(opened)
     if opened.kind != like.kind:
@@ -203,7 +203,7 @@ def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_ME
             f"{source} has {opened.n_features} columns, the model was trained on "
             f"{like.n_features}; give vectors made in the same way"
         )
-    opened, _ = _measure(opened, max_megapixels)
+    opened, _ = measure_items(opened, max_megapixels)
     return _load(opened, like)
 
 
@@ -230,7 +230,7 @@ def _class_order(name: str) -> tuple[bool, float, str]:
     return not is_number, float(name) if is_number else 0.0, name
 
 
-def _measure(source: Source, max_megapixels: float) -> tuple[Source, list[Header]]:
+def measure_items(source: Source, max_megapixels: float) -> tuple[Source, list[Header]]:
     """The size of every image, and the source without those that have none, or no words."""
     if source.kind == "texts":
         assert isinstance(source.content, np.ndarray)
@@ -339,7 +339,7 @@ def _check_classes(path: Path, found: Mapping[str, int], labels: Sequence[str] |
 def _open_known(path: Path, text_column: str | None) -> Source:
     if os.path.isdir(path):
         return _open_class_folders(path)
-    source = open_source(path, text_column)
+    source = open_items(path, text_column)
     if source.labels is None:
         raise DataError(
             f"{path} holds no labels; found {source.found}; give a folder per class, a table with "
@@ -386,10 +386,8 @@ def _open_class_folders(path: Path) -> Source:
     return Source(path, _relative_names(files, path), files, labels)
 
 
-def open_source(path: Path, text_column: str | None = None, *, labelled: bool = False) -> Source:
-    """What a path holds, before any pixel is read; ``labelled`` ones may be a folder per class."""
-    if labelled:
-        return _open_known(path, text_column)
+def open_items(path: Path, text_column: str | None = None) -> Source:
+    """What a file or folder names, whether or not it has labels."""
     if not os.path.exists(path):
         raise DataError(f"there is no file or folder {path}")
     suffix = path.suffix.lower()

@@ -102,9 +102,7 @@ def keep_state(state: Path, archive: Path) -> None:
 
     place = archive / str(read_pointer(state).current.number)
     if not place.exists():
-        shutil.copytree(
-            state, place, copy_function=_link, ignore=shutil.ignore_patterns(*LOCKS)
-        )
+        shutil.copytree(state, place, copy_function=_link, ignore=shutil.ignore_patterns(*LOCKS))
 
 
 def read_stream(state: Path) -> dict[str, Any]:

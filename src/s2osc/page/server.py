@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from s2osc.errors import DataError, OutputError, S2OSCError
 from s2osc.page.acts import LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET, Kind
+from s2osc.page.exports import describe_forms, write_export
 from s2osc.page.project import Project
 from s2osc.page.project import Request as ActRequest
 from s2osc.page.security import LOCAL, Guard
@@ -60,6 +61,10 @@ class BackBody(BaseModel):
     to: int
 
 
+class ExportBody(BaseModel):
+    form: str = Field(max_length=50)
+
+
 class UploadBody(BaseModel):
     n: int
 
@@ -85,6 +90,7 @@ def make_app(work: Work) -> FastAPI:
     _add_pool(app, work.project)
     _add_acts(app, work)
     _add_work(app, work)
+    _add_exports(app, work.project)
     if isinstance(work, StreamWork):
         _add_windows(app, work)
     return app
@@ -183,6 +189,16 @@ def _add_work(app: FastAPI, work: Work) -> None:
     def back(body: BackBody) -> dict[str, Any]:
         work.back(body.to, body.by)
         return work.jobs.current.describe() if work.jobs.current else {}
+
+
+def _add_exports(app: FastAPI, project: Project) -> None:
+    @app.get("/api/exports")
+    def forms() -> list[dict[str, Any]]:
+        return describe_forms()
+
+    @app.post("/api/exports")
+    def export(body: ExportBody) -> dict[str, Any]:
+        return {"place": str(write_export(project, body.form))}
 
 
 def _add_windows(app: FastAPI, work: StreamWork) -> None:

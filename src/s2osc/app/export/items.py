@@ -1,0 +1,191 @@
+"""The labels of a pool: what the program says, and over it what people say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from s2osc.app.corrections import Corrections
+from s2osc.app.origin import Origin
+from s2osc.app.result import COPY_AGAIN, PERSON, PROGRAM, read_columns, read_facts
+from s2osc.app.results_folder import MODEL, SUMMARY
+from s2osc.data.images import Header
+from s2osc.data.inputs import UNKNOWN_NAME, Source, measure_items, open_items
+from s2osc.errors import DataError
+from s2osc.files import guarded, read_json
+from s2osc.pipeline.model_description import EmbeddingEntry, read_description, read_preparation
+
+PREDICTIONS = "predictions.parquet"
+UNGROUPED = "ungrouped"
+"""Where unknown items are that a person found, and no group holds."""
+
+
+@dataclass(frozen=True)
+class LabelledItem:
+    """One item, what it is called, and who says so."""
+
+    item: str
+    label: str  # a class, "unknown" or "unsure"
+    group: int | None  # of an unknown item; None: no group
+    confidence: float | None  # the probability that the label is right
+    nearest: str | None  # the best known class
+    p_known: float | None  # the share of known items at least as strange
+    by: str
+    at: str  # "" where nobody says
+    by_person: bool
+
+    @property
+    def category(self) -> str:
+        """The label, with the group of an unknown item.
+
+        >>> LabelledItem("a", "unknown", 2, None, None, None, "s2osc", "", False).category
+        'unknown/group-2'
+        """
+        return "/".join(self.category_parts)
+
+    @property
+    def category_parts(self) -> tuple[str, ...]:
+        if self.label != UNKNOWN_NAME:
+            return (self.label,)
+        return UNKNOWN_NAME, UNGROUPED if self.group is None else f"group-{self.group}"
+
+
+@dataclass(frozen=True)
+class LabelledPool:
+    """All items of a pool in their order, and where they came from."""
+
+    title: str
+    classes: tuple[str, ...]  # that the program knows
+    program: str  # with its version
+    origin: Origin | None
+    text_column: str | None  # that items have their texts in
+    items: tuple[LabelledItem, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [item.item for item in self.items]
+
+    def labels(self) -> list[str]:
+        """What items may be called: the known classes, those that people added, unknown."""
+        given = {item.label for item in self.items if item.by_person} - {UNKNOWN_NAME}
+        return [*self.classes, *sorted(given.difference(self.classes)), UNKNOWN_NAME]
+
+    def categories(self) -> list[str]:
+        """The labels with the groups of unknown items; groups and what is unsure only if used."""
+        used = {item.category for item in self.items}
+        known = self.labels()[:-1]
+        return [*known, *sorted(used.difference(known), key=_by_number)]
+
+    def corrected(self, corrections: Corrections, where: object) -> "LabelledPool":
+        """The same with what people say."""
+        said = corrections.matched(self.names, where).of_items()
+
+        def correct(item: LabelledItem) -> LabelledItem:
+            row = said.get(item.item)
+            if row is None:
+                return item
+            group = item.group if row.is_unknown else None
+            corrected = replace(item, label=row.label, group=group, confidence=1.0)
+            return replace(corrected, by=row.by or PERSON, at=row.at, by_person=True)
+
+        return replace(self, items=tuple(correct(item) for item in self.items))
+
+
+def _by_number(category: str) -> tuple[str, int, str]:
+    """group-10 comes after group-9.
+
+    >>> sorted(["unknown/group-10", "unknown/group-9", "unsure"], key=_by_number)
+    ['unknown/group-9', 'unknown/group-10', 'unsure']
+    """
+    beginning, _, number = category.rpartition("-")
+    return (beginning, int(number), "") if number.isdecimal() else (category, 0, "")
+
+
+def read_labelled(version: Path) -> LabelledPool:
+    """The labels in a version of results, checked."""
+    summary = read_json(version / SUMMARY, COPY_AGAIN)
+    with guarded(version / SUMMARY, COPY_AGAIN):
+        facts = read_facts(summary)
+    program = f"{PROGRAM} {facts['versions'].get('s2osc', '')}".strip()
+    at = facts["origin"].at if facts["origin"] else ""
+    columns = read_columns(version / PREDICTIONS)
+    with guarded(version / PREDICTIONS, COPY_AGAIN):
+        cells = {name: column.to_pylist() for name, column in columns.items()}
+        rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+        items = tuple(_item(row, program, at) for row in rows)
+    return LabelledPool(
+        title=facts["title"],
+        classes=facts["classes"],
+        program=program,
+        origin=facts["origin"],
+        text_column=_text_column(version),
+        items=items,
+    )
+
+
+def _item(row: dict[str, Any], program: str, at: str) -> LabelledItem:
+    """A row of predictions; a ValueError or TypeError where it is none."""
+    if not isinstance(row["item"], str) or not isinstance(row["label"], str):
+        raise ValueError("it holds items or labels that are no texts")
+    by = row.get("labelled_by") or PROGRAM
+    by_person = by != PROGRAM
+    return LabelledItem(
+        item=row["item"],
+        label=row["label"],
+        group=None if row["group"] is None else int(row["group"]),
+        confidence=_number(row["confidence"]),
+        nearest=row["nearest"],
+        p_known=_number(row["p_known"]),
+        by=by if by_person else program,
+        at=(row.get("labelled_at") or "") if by_person else at,
+        by_person=by_person,
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _text_column(version: Path) -> str | None:
+    folder = version / MODEL
+    if not folder.is_dir():
+        return None
+    with guarded(folder, COPY_AGAIN):
+        preparation = read_preparation(read_description(folder))
+    return preparation.column if isinstance(preparation, EmbeddingEntry) else None
+
+
+def open_source(pool: LabelledPool, path: Path | None, option: str = "--pool") -> Source:
+    """The items themselves, in the order of the labels, from where the run found them."""
+    known = path or (Path(pool.origin.pool) if pool.origin and pool.origin.pool else None)
+    if known is None:
+        raise DataError(
+            f"these results do not say where their items lie; give the pool with {option}"
+        )
+    if not known.exists():
+        raise DataError(f"there is no {known} any more; give the pool with {option}")
+    source = open_items(known, pool.text_column)
+    return source.keep(rows_of(pool.names, source.names, known, option))
+
+
+def headers_of(source: Source, max_megapixels: float) -> list[Header]:
+    """The size of every image, all of which must be readable still."""
+    measured, headers = measure_items(source, max_megapixels)
+    if measured.skipped:
+        name, reason = measured.skipped[0].name, measured.skipped[0].reason
+        raise DataError(f"the image {name} of {source.path} cannot be read any more ({reason})")
+    return headers
+
+
+def rows_of(
+    names: Sequence[str], there: Sequence[str], path: Path, option: str = "--pool"
+) -> list[int]:
+    """Where items are in a source."""
+    row_of = {name: row for row, name in enumerate(there)}
+    for name in names:
+        if name not in row_of:
+            raise DataError(
+                f"item {name!r} of the results is not in {path}; give the pool they were made of "
+                f"with {option}"
+            )
+    return [row_of[name] for name in names]
