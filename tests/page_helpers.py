@@ -1,11 +1,25 @@
 """What tests of the page share."""
 
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
 import uuid
+from pathlib import Path
 from typing import Any
 
 TOKEN = "a-token-that-nobody-would-guess-0123456789"
 PORT = 8421
 HOST = f"127.0.0.1:{PORT}"
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+OPTIONS = ["--no-sandbox", "--headless=new", "--disable-gpu", "--no-first-run"]
 
 
 def act(**changes: Any) -> dict[str, Any]:
@@ -18,3 +32,64 @@ def act(**changes: Any) -> dict[str, Any]:
         "rows": [0],
     }
     return body | changes
+
+
+class Server:
+    """`s2osc page` in a process of its own, as a user starts it."""
+
+    def __init__(self, *options: str, port: int = 0) -> None:
+        command = [sys.executable, "-m", "s2osc", "page", *options, f"--port={port}"]
+        self.process = subprocess.Popen(
+            [*command, "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.search(r"http://(127\.0\.0\.1:(\d+))/\?token=(\S+)", line)
+        if not found:
+            self.process.wait()
+            assert self.process.stderr is not None
+            raise AssertionError(line + self.process.stderr.read())
+        self.link, self.host, self.port, self.token = found[0], found[1], int(found[2]), found[3]
+
+    def kill(self) -> None:
+        """As kill -9 does."""
+        self.process.kill()
+        self.process.communicate()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+
+    def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        """A request of a browser that was let in."""
+        request = urllib.request.Request(
+            f"http://{self.host}{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={
+                "cookie": f"s2osc-{self.port}={self.token}",
+                "origin": f"http://{self.host}",
+                "content-type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def wait_for_job(self, seconds: float = 300) -> dict[str, Any]:
+        """How the work ended that is going on."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            job = self.ask("/api/changes?since=0")["job"]
+            if job and job["state"] != "running":
+                return job
+            time.sleep(0.2)
+        raise AssertionError(f"the work did not end: {job}")
+
+
+def folder_of_axe() -> Path | None:
+    """Where axe-core lies, if somebody installed it: `npm install axe-core` in a folder."""
+    places = (os.environ.get("S2OSC_AXE"), "node_modules/axe-core")
+    return next((Path(p) for p in places if p and (Path(p) / "axe.min.js").is_file()), None)

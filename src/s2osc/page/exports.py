@@ -25,15 +25,35 @@ class Form:
 
 
 FORMS = (
-    Form("folders", "Class folders", "A folder per class and group, with copies of the items.", "folders"),
+    Form(
+        "folders",
+        "Class folders",
+        "A folder per class and group, with copies of the items.",
+        "folders",
+    ),
     Form("csv", "CSV table", "Every item: its label, who gave it, and when.", "labels.csv"),
     Form("parquet", "Parquet table", "The same for programs.", "labels.parquet"),
     Form("jsonl", "JSON lines", "The same, one object per item.", "labels.jsonl"),
-    Form("label-studio", "Label Studio", "Tasks with predictions, and a labelling configuration.", "label-studio"),
+    Form(
+        "label-studio",
+        "Label Studio",
+        "Tasks with predictions, and a labelling configuration.",
+        "label-studio",
+    ),
     Form("coco", "COCO", "Image classification in COCO's JSON.", "labels.json"),
-    Form("known", "Labelled items", "The labelled items with those that people named, for the next run.", "known"),
-    Form(CORRECTIONS, "Corrections", "What people said, for `s2osc classify --corrections`.", "corrections.csv"),
-)  # fmt: skip
+    Form(
+        "known",
+        "Labelled items",
+        "The labelled items with those that people named, for the next run.",
+        "known",
+    ),
+    Form(
+        CORRECTIONS,
+        "Corrections",
+        "What people said, for `s2osc classify --corrections`.",
+        "corrections.csv",
+    ),
+)
 
 
 def describe_forms() -> list[dict[str, Any]]:
@@ -63,8 +83,8 @@ def write_export(project: Project, name: str) -> Path:
 
 def _target(project: Project, place: Path, form: Form) -> Path:
     """Labelled items are a folder where they are files, else a table like the one they came in."""
-    origin = project.opened.result.origin
-    known = Path(origin.known) if origin and origin.known else None
-    if form.id == "known" and known and not known.is_dir():
-        return place / known.name
+    origin, source = project.opened.result.origin, project.opened.source
+    are_files = source is not None and isinstance(source.content, list)
+    if form.id == "known" and not are_files and origin and origin.known:
+        return place / Path(origin.known).name
     return place / form.place

@@ -126,7 +126,8 @@ def test_a_second_export_needs_force_and_replaces_what_was_there(photos, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", ["..", ".", "/etc/passwd", "a/../../b", "~", "nul", "x" * 500, "\x00", " ", "ü", "C:\\x"]
+    "name",
+    ["..", ".", "/etc/passwd", "a/../../b", "~", "nul", "x" * 500, "\x00", " ", "ü", "C:\\x"],
 )
 def test_whatever_a_class_is_called_its_folder_lies_in_the_export(tmp_path, name):
     place = tmp_path / folder_name(name)
