@@ -8,8 +8,7 @@ READY := $(VENV)/.ready
 
 demo: $(READY)  ## the main job on real handwritten digits
 	$(BIN)/s2osc demo --out demo-results --force
-	@echo "Open it in a browser, to name, correct and go on:"
-	@echo "  $(BIN)/s2osc page --results demo-results"
+	@echo "Here: $(BIN)/s2osc page --results demo-results"
 
 # Each worker reads every test, so compiled ones are kept wherever Python is told not to.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile

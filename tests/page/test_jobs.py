@@ -36,7 +36,7 @@ def test_work_reports_its_steps_and_hands_on_what_it_returns():
     jobs.start("Counting", count, 5, 0.3, then=found.append)
     for _ in range(600):
         told = jobs.current.describe()
-        if told["step"].startswith("counting, "):
+        if told["step"].startswith("counting, ") and told["fraction"] > 0:
             break
         time.sleep(0.05)
     assert 0 < told["fraction"] < 1

@@ -1,8 +1,10 @@
 // The map of the pool: near means alike. A lasso selects.
 
-import { $, h, plural } from "./dom.js";
+import { get } from "./api.js";
+import { h, plural } from "./dom.js";
+import { spark } from "./grid.js";
 
-const MARGIN = 24, CELLS = 128, NEAR = 12;
+const MARGIN = 24, NEAR = 12;
 
 export function mapView(app) {
   const { model } = app;
@@ -154,7 +156,15 @@ export function mapView(app) {
     tip.style.transform = `translate(${Math.min(place[0] + 14, canvas.clientWidth - 150)}px, ${Math.max(0, place[1] - 60)}px)`;
     if (row === hovered) return;
     hovered = row;
-    tip.replaceChildren(...(model.project.kind === "images" ? [h("img", { src: model.picture(row), alt: "", class: model.project.is_crisp ? "crisp" : "" })] : []), h("span", {}, model.kind(row).name));
+    tip.replaceChildren(...(model.project.kind === "images" ? [h("img", { src: model.picture(row), alt: "", class: model.project.is_crisp ? "crisp" : "" })] : []), h("span", { class: "caption" }, model.kind(row).name));
+    if (model.project.kind !== "images") words(row);
+  }
+
+  async function words(row) {
+    try {
+      const [brief] = await get(`/api/items?rows=${row}`);
+      if (hovered === row) tip.append(brief.values ? spark(brief.values) : h("span", { class: "text" }, brief.text ?? brief.name));
+    } catch { /* the next item that is pointed at asks again */ }
   }
 }
 
