@@ -116,7 +116,7 @@ def make_result(evidence: Evidence, leaves: np.ndarray, origin: Origin) -> Resul
     is_called = decision.labels == UNKNOWN
     return Result(
         title=f"{n:,} made-up items",
-        names=[f"item {row:06d}" for row in range(n)],
+        names=[str(row) for row in range(n)],  # as arrays name them
         truth=None,
         classes=classes,
         answer=Answer(
@@ -211,7 +211,7 @@ SCROLL = """async () => {
   return longest;
 }"""
 MOVE = """async (n) => {
-  const app = globalThis.s2osc, rows = app.model.rowsOf(app.model.groups[0]).slice(0, n);
+  const app = globalThis.s2osc, rows = app.model.groups[0].rows.slice(0, n);
   const started = performance.now();
   await app.label(rows, "class moved");
   await new Promise(requestAnimationFrame);

@@ -68,6 +68,11 @@ def test_an_act_that_is_sent_twice_counts_once(browser):
     assert first["done"]["id"] == second["done"]["id"] == 1
 
 
+def test_an_act_that_waited_for_another_pool_is_refused(browser):
+    answer = browser.post("/api/acts", json=act(pool="another"))
+    assert (answer.status_code, browser.get("/api/changes").json()["act"]) == (400, 0)
+
+
 def test_a_name_is_spelt_as_the_class_that_is_there(browser):
     assert do(browser, target="class LEFT")["targets"] == ["class left"]
     assert do(browser, target="class Not of interest")["targets"] == ["ignore"]

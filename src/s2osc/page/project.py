@@ -59,6 +59,7 @@ class Request:
     kind: Kind
     target: str = ""
     rows: tuple[int, ...] = ()
+    pool: str = ""  # the key of the pool that was shown; "": whichever is open
 
 
 class Project:
@@ -179,6 +180,8 @@ class Project:
         with self.turn:
             if before := self.store.find(request.key):
                 return before
+            if request.pool not in ("", self.opened.key):
+                raise DataError("that was about other items than those that are open now")
             undoes, target = None, request.target
             if request.kind in ("undo", "redo"):
                 undoes = self._to_take_back(request).id

@@ -49,6 +49,7 @@ class ActBody(BaseModel):
     kind: Kind
     target: str = Field("", max_length=LONGEST_TARGET)
     rows: list[int] = Field([], max_length=MOST_ROWS)
+    pool: str = Field("", max_length=64)  # that the page showed; "": whichever is open
     since: int = Field(0, ge=0)
 
 
@@ -165,7 +166,8 @@ def _add_acts(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/acts")
     def act(body: ActBody) -> dict[str, Any]:
-        done = project.act(ActRequest(body.key, body.by, body.kind, body.target, tuple(body.rows)))
+        request = ActRequest(body.key, body.by, body.kind, body.target, tuple(body.rows), body.pool)
+        done = project.act(request)
         about = project.ledger.about(done)
         told = {"id": done.id, "kind": done.kind, "about": about.kind, "n": len(about.rows)}
         return project.changes(body.since) | {"done": told}

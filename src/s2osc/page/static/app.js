@@ -66,7 +66,7 @@ export class App {
   act(kind, { target = "", rows = [] } = {}) {
     for (const row of rows) this.model.pending.set(row, target);
     if (rows.length) this.model.changed();
-    return this.outbox.add({ kind, target, rows: [...rows], by: this.by, since: this.model.act });
+    return this.outbox.add({ kind, target, rows: [...rows], by: this.by, pool: this.model.project.pool, since: this.model.act });
   }
 
   label(rows, target, kind = "label") {

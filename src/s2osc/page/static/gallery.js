@@ -17,7 +17,7 @@ export function galleryView(app, words, view) {
     close: () => grid.close(),
     draw() {
       const kind = view === "kind" ? model.find(words) : null;
-      const rows = view === "kind" ? (kind ? model.rowsOf(kind) : []) : found ?? [];
+      const rows = view === "kind" ? (kind ? kind.rows : []) : found ?? [];
       heading.textContent = kind ? kind.name : view === "search" ? `“${words}”` : words;
       note.textContent = view === "search" && found === null ? "Searching …"
         : `${plural(rows.length, "item")}. Click to open, tick to select, Shift for a range, a for all, 1 to 9 to name.`;
@@ -29,7 +29,7 @@ export function galleryView(app, words, view) {
 
 function buttons(app, id) {
   const { model } = app;
-  const rows = () => model.rowsOf(model.find(id));
+  const rows = () => model.find(id)?.rows ?? [];
   if (id.startsWith("group ")) return [nameField("Name all of this group", (name) => app.label(rows(), `class ${name}`))];
   if (!id.startsWith("class ")) return [];
   const open = () => rows().filter((row) => !model.isLabelled(row));

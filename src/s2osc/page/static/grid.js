@@ -188,11 +188,11 @@ export function spark(values) {
 }
 
 // A few items in a row, as the opening of a gallery.
-export function strip(model, rows, open, most = 12) {
+export function strip(model, rows, open, most) {
   const list = h("ul", { class: "strip" });
   for (const row of rows.slice(0, most)) {
     const content = model.project.kind === "images"
-      ? h("img", { src: model.picture(row), alt: `item ${row}`, class: model.project.is_crisp ? "crisp" : "", draggable: "false" })
+      ? h("img", { src: model.picture(row), alt: `item ${row}`, class: model.project.is_crisp ? "crisp" : "", draggable: "false", loading: "lazy" })
       : h("span", { class: "text" }, "…");
     list.append(h("li", {}, h("button", { type: "button", class: model.project.kind === "images" ? "mini" : "mini words", "data-row": row, onclick: () => open(row), "aria-label": `Open item ${row}` }, content)));
   }

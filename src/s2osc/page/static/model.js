@@ -6,6 +6,12 @@ const SHAPES = { known: "●", new: "◆", group: "◆", unsure: "○", ignore: 
 const N_KNOWN = 8, N_GROUPS = 6;
 const NEARLY = 1 + 1e-6; // p-values come with fewer digits than rates
 
+// Rows by falling values, equal ones in their own order.
+function falling(values) {
+  const order = Int32Array.from(values, (_, row) => row);
+  return order.sort((a, b) => values[b] - values[a] || a - b);
+}
+
 export class Model {
   constructor() {
     this.act = 0;
@@ -27,6 +33,10 @@ export class Model {
     this.disputed = new Uint8Array(this.n);
     this.act = 0;
     this.points = null;
+    this.mapDepth = null;
+    this.kinds = null;
+    this.byScore = falling(table.score);
+    this.byConfidence = falling(table.confidence);
     this.selected.clear();
     this.apply(await get("/api/changes?since=0"), false);
   }
@@ -72,7 +82,7 @@ export class Model {
     const { group_of_leaf: groupOf, n_groups: nGroups, certainty } = this.structure;
     const { classes } = this.project;
     const kinds = [];
-    const add = (kind) => kinds.push({ ...kind, rows: [], index: kinds.length }) - 1;
+    const add = (kind) => kinds.push({ ...kind, nLabelled: 0, index: kinds.length }) - 1;
     const group = [];
     for (let g = 0; g <= nGroups; g++) {
       const scattered = g === nGroups;
@@ -115,31 +125,36 @@ export class Model {
         else kind = leaf[row] >= 0 ? group[groupOf[leaf[row]]] : lastGroup;
       }
       kindOf[row] = kind;
-      kinds[kind].rows.push(row);
+      if (this.target[row] !== 0 || this.columns.learnt[row]) kinds[kind].nLabelled++;
     }
     this.kindOf = kindOf;
     this.kinds = kinds;
-    this.sorted = new Map();
+    this.#deal();
   }
 
-  // The rows of a kind, the surest first; those that a person placed there before the rest.
-  rowsOf(kind) {
-    if (!this.sorted.has(kind.id)) {
-      const { confidence, score, p_known } = this.columns;
-      const value = kind.type === "group" ? (row) => score[row] : (row) => confidence[row] - p_known[row] * 1e-6;
-      this.sorted.set(kind.id, kind.rows.slice().sort((a, b) => value(b) - value(a)));
-    }
-    return this.sorted.get(kind.id);
+  // The rows of each kind, the surest first: groups by strangeness, all others by confidence. Both
+  // orders are found once, so that this is one pass however the kinds change.
+  #deal() {
+    const { kinds, kindOf, n } = this;
+    const counts = new Int32Array(kinds.length + 1);
+    for (let row = 0; row < n; row++) counts[kindOf[row] + 1]++;
+    for (let kind = 0; kind < kinds.length; kind++) counts[kind + 1] += counts[kind];
+    const rows = new Int32Array(n), next = counts.slice();
+    const isGroup = Uint8Array.from(kinds, (kind) => kind.type === "group");
+    for (const row of this.byScore) if (isGroup[kindOf[row]]) rows[next[kindOf[row]]++] = row;
+    for (const row of this.byConfidence) if (!isGroup[kindOf[row]]) rows[next[kindOf[row]]++] = row;
+    kinds.forEach((kind, place) => { kind.rows = rows.subarray(counts[place], counts[place + 1]); });
   }
 
   // Items that nobody labelled, the closest calls first, one of each kind after another.
   unsureRows(most = 500) {
-    const { confidence } = this.columns;
     const open = [];
-    for (let row = 0; row < this.n; row++) if (this.target[row] === 0 && !this.columns.learnt[row]) open.push(row);
-    open.sort((a, b) => confidence[a] - confidence[b]);
+    for (let place = this.n - 1; place >= 0 && open.length < 4 * most; place--) {
+      const row = this.byConfidence[place];
+      if (this.target[row] === 0 && !this.columns.learnt[row]) open.push(row);
+    }
     const byKind = new Map();
-    for (const row of open.slice(0, 4 * most)) {
+    for (const row of open) {
       const kind = this.kindOf[row];
       if (!byKind.has(kind)) byKind.set(kind, []);
       byKind.get(kind).push(row);

@@ -3,6 +3,8 @@
 import { h, nameField, number, percent, plural } from "./dom.js";
 import { strip } from "./grid.js";
 
+const SHOWN = 12; // items of each card
+
 export function overview(app) {
   const { model } = app, { project } = model;
   const [count, words] = project.headline;
@@ -29,15 +31,16 @@ export function overview(app) {
     cards(classes, [...model.classesNow].sort((a, b) => (b.type === "new") - (a.type === "new")), (kind) => classCard(app, kind), "No item has a class.");
   }
 
-  // Cards are kept while their items are the same, so that a field in use keeps its cursor.
+  // A card is kept while its first items are the same, so that a slider moves quickly and a field
+  // in use keeps its cursor; only what it counts is written anew.
   function cards(place, kinds, make, none) {
     const before = new Map([...place.children].map((card) => [card.dataset.key, card]));
+    const others = kinds.map((kind) => kind.name).join();
     const wanted = kinds.map((kind) => {
-      const rows = model.rowsOf(kind);
-      const labelled = rows.reduce((sum, row) => sum + model.isLabelled(row), 0);
-      const key = `${kind.id}|${rows.length}|${labelled}|${rows.slice(0, 12).join()}|${model.structure.n_groups}`;
+      const key = `${kind.id}|${kind.rows.subarray(0, SHOWN).join()}|${kind.nLabelled}|${kind.type === "group" ? others : ""}`;
       const card = before.get(key) ?? make(kind);
       card.dataset.key = key;
+      card.count(kind);
       return card;
     });
     if (!wanted.length) place.replaceChildren(h("p", { class: "empty" }, none));
@@ -49,28 +52,35 @@ export function overview(app) {
   }
 }
 
-function head(app, kind, note) {
-  return h("header", {},
-    h("a", { class: "kind", href: `#kind/${encodeURIComponent(kind.id)}`, style: { "--kind": `var(${kind.colour})` } },
-      h("span", { class: "shape", "aria-hidden": "true" }, kind.shape), h("bdi", {}, kind.name)),
-    h("span", { class: "soft" }, plural(kind.rows.length, "item"), note ? `, ${note}` : ""));
+function card(kind, note, ...parts) {
+  const count = h("span", { class: "soft" });
+  const element = h("article", { class: kind.type === "new" ? "card new" : "card", "aria-label": kind.name },
+    h("header", {},
+      h("a", { class: "kind", href: `#kind/${encodeURIComponent(kind.id)}`, style: { "--kind": `var(${kind.colour})` } },
+        h("span", { class: "shape", "aria-hidden": "true" }, kind.shape), h("bdi", {}, kind.name)), count),
+    ...parts);
+  element.count = (now) => { count.textContent = plural(now.rows.length, "item") + (note ? `, ${note}` : ""); };
+  return element;
 }
 
+// What a kind is now: a card may be older.
+const rowsNow = (app, kind) => app.model.find(kind.id)?.rows ?? [];
+const openNow = (app, kind) => rowsNow(app, kind).filter((row) => !app.model.isLabelled(row) && !app.model.columns.learnt[row]);
+
 function groupCard(app, kind) {
-  const { model } = app, rows = model.rowsOf(kind);
+  const { model } = app;
   const profile = model.project.profiles.find((each) => each.group === kind.group);
   const typical = profile?.typical?.length ? profile.typical.slice(0, 5).join(", ") : profile ? `nearest to ${profile.nearest}` : "";
   const many = model.structure.n_groups > 1 && !kind.scattered;
-  return h("article", { class: "card", "aria-label": kind.name },
-    head(app, kind, kind.scattered ? "alone or in too small a company" : `one class of its own with ${percent(kind.certainty)}`),
-    strip(model, rows, (row) => app.open(row)),
+  return card(kind, kind.scattered ? "alone or in too small a company" : `one class of its own with ${percent(kind.certainty)}`,
+    strip(model, kind.rows, (row) => app.open(row), SHOWN),
     h("footer", {},
-      nameField(`Name all of ${kind.name}`, (name) => app.label(rows, `class ${name}`)),
+      nameField(`Name all of ${kind.name}`, (name) => app.label(rowsNow(app, kind), `class ${name}`)),
       h("span", { class: "soft" }, typical),
       h("span", { class: "grow" }),
       many ? mergeField(app, kind) : null,
       kind.scattered ? null : h("button", { type: "button", class: "quiet", onclick: () => app.act("split", { target: String(kind.leaf) }) }, "Split"),
-      h("button", { type: "button", class: "quiet", onclick: () => app.label(rows, "ignore") }, "Not of interest")));
+      h("button", { type: "button", class: "quiet", onclick: () => app.label(rowsNow(app, kind), "ignore") }, "Not of interest")));
 }
 
 function mergeField(app, kind) {
@@ -83,14 +93,19 @@ function mergeField(app, kind) {
 }
 
 function classCard(app, kind) {
-  const { model } = app, rows = model.rowsOf(kind);
-  const open = rows.filter((row) => !model.isLabelled(row) && !model.columns.learnt[row]);
-  const done = rows.length - open.length;
-  return h("article", { class: kind.type === "new" ? "card new" : "card", "aria-label": kind.name },
-    head(app, kind, done ? `${number(done)} by people` : kind.type === "new" ? "new" : ""),
-    rows.length ? strip(model, rows, (row) => app.open(row)) : null,
-    h("footer", {},
-      open.length ? h("button", { type: "button", onclick: () => app.label(open, kind.id) }, `Confirm all ${number(open.length)}`) : h("span", { class: "soft" }, rows.length ? "All confirmed" : "No item is given this class")));
+  const { model } = app, confirm = h("button", { type: "button", onclick: () => app.label(openNow(app, kind), kind.id) });
+  const done = h("span", { class: "soft" });
+  const element = card(kind, kind.nLabelled ? `${number(kind.nLabelled)} by people` : kind.type === "new" ? "new" : "",
+    kind.rows.length ? strip(model, kind.rows, (row) => app.open(row), SHOWN) : null, h("footer", {}, confirm, done));
+  const { count } = element;
+  element.count = (now) => {
+    count(now);
+    const n = now.rows.length - now.nLabelled;
+    confirm.hidden = n === 0;
+    confirm.textContent = `Confirm all ${number(n)}`;
+    done.textContent = n ? "" : now.rows.length ? "All confirmed" : "No item is given this class";
+  };
+  return element;
 }
 
 // A slider over the share of known items that may be called unknown. Everything follows it at once.
@@ -99,7 +114,7 @@ function operatingPoint(app) {
   if (nothing || !points.rates.length) return { element: h("p", { class: "soft" }, "Nothing is called unknown at any operating point."), draw() {} };
   const input = h("input", { type: "range", min: "0", max: String(points.rates.length - 1), step: "1", id: "rate", "aria-describedby": "rate-words" });
   const words = h("p", { class: "soft", id: "rate-words" });
-  const place = (rate) => { let i = 0; while (i + 1 < points.rates.length && points.rates[i + 1] <= rate * (1 + 1e-9)) i++; return i; };
+  const placeOf = (rate) => { let i = 0; while (i + 1 < points.rates.length && points.rates[i + 1] <= rate * (1 + 1e-9)) i++; return i; };
   input.addEventListener("input", () => {
     model.preview = points.rates[Number(input.value)];
     model.sort();
@@ -116,7 +131,7 @@ function operatingPoint(app) {
     element: h("div", { class: "rate" }, h("label", { for: "rate" }, "Operating point"), input, words),
     draw() {
       const rate = model.rate ?? decided;
-      if (document.activeElement !== input || model.preview === null) input.value = String(place(rate));
+      if (document.activeElement !== input || model.preview === null) input.value = String(placeOf(rate));
       const at = model.pointAt(rate);
       input.setAttribute("aria-valuetext", `${percent(rate)} of known items may be called unknown`);
       words.replaceChildren("Up to ", h("strong", {}, percent(rate)), " of the known items may be called unknown: the model calls ",
