@@ -91,14 +91,19 @@ export function mapView(app) {
       if (!byColour.has(shade)) byColour.set(shade, []);
       byColour.get(shade).push(row);
     }
-    for (const [shade, rows] of byColour) {
-      context.fillStyle = shade;
-      for (const row of rows) { const [x, y] = screen(row, size); if (x > -9 && y > -9 && x < width + 9 && y < height + 9) context.fillRect(x - side / 2, y - side / 2, side, side); }
+    // What is not selected steps back.
+    for (const isSelected of model.selected.size ? [false, true] : [false]) {
+      context.globalAlpha = model.selected.size && !isSelected ? 0.22 : 1;
+      for (const [shade, rows] of byColour) {
+        context.fillStyle = shade;
+        for (const row of rows) {
+          if (model.selected.size && model.selected.has(row) !== isSelected) continue;
+          const [x, y] = screen(row, size);
+          if (x > -9 && y > -9 && x < width + 9 && y < height + 9) context.fillRect(x - side / 2, y - side / 2, side, side);
+        }
+      }
     }
-    if (model.selected.size) {
-      context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
-      for (const row of model.selected) { const [x, y] = screen(row, size); context.strokeRect(x - side / 2 - 1, y - side / 2 - 1, side + 2, side + 2); }
-    }
+    context.globalAlpha = 1;
     legend.replaceChildren(...(colour.value === "kind" ? model.kinds.filter((kind) => kind.rows.length).map((kind) =>
       h("li", {}, h("a", { href: `#kind/${encodeURIComponent(kind.id)}`, class: "kind", style: { "--kind": `var(${kind.colour})` } }, h("span", { class: "shape", "aria-hidden": "true" }, kind.shape), h("bdi", {}, kind.name)), h("span", { class: "soft" }, ` ${plural(kind.rows.length, "item")}`))) : []));
     if (lasso) paintLasso();
