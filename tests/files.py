@@ -93,6 +93,12 @@ def pool_labels(n_each: int = 12) -> list[str]:
     return [*KNOWN_CLASSES, NEW_CLASS] * n_each
 
 
+def pool_files(n_each: int = 12) -> list[str]:
+    """Image files in two folders, one for each of ``pool_labels``, in the order they are read."""
+    n = len(pool_labels(n_each))
+    return [f"{'ab'[row >= n // 2]}/{row:03}.png" for row in range(n)]
+
+
 def write_images(folder: Path, names: list[str], images: np.ndarray) -> Path:
     for name, pixels in zip(names, images, strict=True):
         path = folder / name

@@ -132,6 +132,18 @@ def test_labelled_rows_keep_their_label_and_have_no_group(fitted):
     assert (fitted.groups_[:N_LABELLED] == -1).all()
 
 
+def test_corrected_rows_are_labelled_rows_and_may_name_a_new_class():
+    X, y, truth = blobs()
+    far = np.flatnonzero(truth == UNKNOWN)
+    y_corrected = y.copy()
+    y_corrected[far[:20]] = 7
+    estimator = small().fit(X, y_corrected)
+    assert estimator.known_classes_.tolist() == [0, 1, 2, 7]
+    assert (estimator.transduction_[far[:20]] == 7).all()
+    assert np.mean(estimator.transduction_[far[20:]] == 7) >= 0.9
+    assert np.mean(estimator.predict(X[far]) == 7) >= 0.9
+
+
 def test_exactly_the_unknown_rows_of_the_pool_have_a_group(fitted):
     unknown = fitted.transduction_ == UNKNOWN
     assert unknown.any()

@@ -134,6 +134,9 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     Without a row of the pool there is nothing unknown to learn: the teacher answers alone.
 
+    What a person corrects is a labelled row, also with a class that is new:
+    ``y_corrected[rows] = labels``, and ``fit(X, y_corrected)`` sorts the rest of the pool anew.
+
     Of scikit-learn's checks of an estimator, one cannot pass: ``check_classifiers_classes`` takes
     -1 for a class, which here marks the pool, as it does in scikit-learn's semi-supervised
     classifiers.

@@ -159,7 +159,7 @@ def test_a_pool_without_unknowns_says_so_in_every_section(pool, written):
     assert "No item is unknown." in text
     assert "No item was called unknown or set apart." in text
     assert "No item was set apart as a distinct unknown" in text
-    assert "Typical of each group" not in text
+    assert "What is new?" not in text
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 9, 19, 20, 21])
@@ -189,18 +189,19 @@ def test_a_sample_of_a_large_pool_is_called_a_sample(pool, written, monkeypatch)
     assert "All 40 items shown" in Page(written(pool(n=40))).text
 
 
-def test_galleries_show_the_most_distinct_the_least_sure_and_the_typical(pool, written):
+def test_galleries_show_the_typical_the_least_sure_and_the_most_distinct(pool, written):
     inputs = pool(images=None)
     page = Page(written(inputs))
     tiles = [values["title"] for tag, values in page.tags if values.get("class") == "tile"]
     answer = inputs.answer
     unknown = np.flatnonzero(answer.is_unknown)
-    assert tiles[0] == inputs.names[unknown[np.argmax(answer.distinctness[unknown])]]
-    assert tiles[len(unknown)] == inputs.names[np.argmin(answer.confidence)]
     members = np.flatnonzero(answer.groups == 0)
     vectors = inputs.embeddings[members]
     nearest = members[np.argmin(np.linalg.norm(vectors - vectors.mean(axis=0), axis=1))]
-    assert tiles[len(unknown) + 24] == inputs.names[nearest]
+    assert tiles[0] == inputs.names[nearest]
+    assert tiles[len(unknown)] == inputs.names[np.argmin(answer.confidence)]
+    farthest = unknown[np.argmax(answer.distinctness[unknown])]
+    assert tiles[len(unknown) + 24] == inputs.names[farthest]
 
 
 def test_each_item_keeps_its_own_numbers_on_the_page(pool, written):
@@ -227,28 +228,34 @@ def test_truth_shows_what_each_answer_holds(pool, written):
 def test_a_run_without_seeds_has_a_page_without_an_audit(pool, written):
     page = Page(written(pool()))
     assert not {"#audit", "audit"} & {values.get(k) for _, values in page.tags for k in values}
-    for word in ("Seeds", "Purity", "False alarm", "certainty", "(perhaps 3"):
+    for word in ("Held-back", "Purity", "False alarm", "certainty", "(perhaps 3"):
         assert word not in page.text
     assert page.data["points"] == []
 
 
-def test_the_audit_comes_first_and_its_sentence_is_the_heading(pool, seeded, written):
-    html = written(seeded(pool()))
+def test_the_answer_comes_first_then_what_is_new_then_how_far_to_trust_it(pool, seeded, written):
+    html = written(replace(seeded(pool()), folder="my results"))
     text = Page(html).text
-    assert re.search(
-        r"<h1[^>]*>About 4 in 100 known items are called unknown \(2 to 6\); an estimated", html
-    )
+    assert re.search(r"<h1[^>]*><em>24</em> of 60 items are called unknown", html)
     assert html.count("<h1") == 1
-    order = [
-        "About 4 in 100",
-        "Something in this pool is unknown",
-        "False alarms 4.0% (2.0% to 6.0%)",
-    ]
+    order = ["24 of 60 items are called", "About 4 in 100 known items are called unknown (2 to 6)"]
+    order += ["Something in this pool is unknown", "How to read this page", "s2osc page"]
+    order += ["--results 'my results'", "Group 0 12 items", "Map of the pool", "Least sure"]
+    order += ["How often is it wrong?", "False alarms 4.0% (2.0% to 6.0%)"]
     order += ["Accuracy on known classes 90.0% (85.0% to 95.0%)", "Unknown share 40.0%"]
-    order += ["Recall of unknown items 80.0%", "Scores of seeds and pool", "Purity of the most"]
-    order += ["What another threshold would give", "24 of 60 items are called", "Map of the pool"]
+    order += ["Recall of unknown items 80.0%", "Do unknown items stand apart?"]
+    order += ["What would another threshold give?", "How far do items stand from the known"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
+
+
+def test_no_symbol_of_the_paper_stands_without_its_meaning(pool, seeded, written):
+    text = Page(written(seeded(pool()))).text
+    for symbol in ("w", "D_out"):
+        assert len(re.findall(rf"(?<![\w.])\b{symbol}\b", text)) == text.count(
+            f"{symbol} in the paper"
+        )
+    assert not re.search(r"\bK = ", text)
 
 
 def test_where_nothing_is_unknown_the_page_says_so_and_leaves_out_what_was_not_measured(
@@ -268,9 +275,9 @@ def test_where_nothing_is_unknown_the_page_says_so_and_leaves_out_what_was_not_m
     assert "No sign of anything unknown in this pool" in page.text
     assert "nothing in this pool is unknown" in page.text
     assert ("p", {"class": "verdict is-strong"}) in page.tags
-    for missing in ("Recall of unknown items 8", "What another threshold", "unknown above"):
+    for missing in ("Recall of unknown items 8", "What would another", "unknown above"):
         assert missing not in page.text
-    assert "Purity of the most distinct items" not in page.text
+    assert "How pure were" not in page.text
 
 
 def test_figures_that_could_not_be_estimated_are_said_to_be_absent(pool, seeded, written):

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -165,12 +165,26 @@ def _embed_views(
     batch: np.ndarray, keys: np.ndarray, backbone: Backbone, n_views: int, flip: bool
 ) -> np.ndarray:
     """Features ``(n, 1 + n_views, D)`` of one batch."""
+    views = _views(batch, keys, backbone, n_views, flip)
+    return np.stack([backbone.embed(view) for view in views], axis=1)
+
+
+def _views(
+    batch: np.ndarray, keys: np.ndarray, backbone: Backbone, n_views: int, flip: bool
+) -> Iterator[Tensor]:
+    """Each image as it is, then weak views: values from 0 to 255, ``(n, C, side, side)``."""
     pixels = as_tensor(batch, backbone.device).float()
-    slots = [backbone.embed(resize(pixels, backbone.side))]
+    yield resize(pixels, backbone.side)
     for number in range(1, 1 + n_views):
         draws = torch.from_numpy(view_draws(keys, number)).to(backbone.device)
-        slots.append(backbone.embed(weak_photo_view(pixels, draws, backbone.side, flip=flip)))
-    return np.stack(slots, axis=1)
+        yield weak_photo_view(pixels, draws, backbone.side, flip=flip)
+
+
+def photo_views(images: np.ndarray, backbone: Backbone, *, n_views: int, flip: bool) -> np.ndarray:
+    """What the backbone gets of each image, ``(n, 1 + n_views, C, side, side)`` float32."""
+    keys = wanted_items([image_key(image) for image in images]).keys
+    views = _views(images, keys, backbone, n_views, flip)
+    return np.stack([view.cpu().numpy() for view in views], axis=1)
 
 
 def view_draws(keys: np.ndarray, number: int) -> np.ndarray:

@@ -168,7 +168,7 @@ def certainty(groups: GroupsAudit | None, n_groups: int) -> list[str]:
 def notes(audit: Audit) -> list[str]:
     """How the figures were measured, in a few sentences."""
     found = [
-        f"Measured with {plural(audit.n_seeds, 'seed')}: labelled known items that were held "
+        f"Measured with {plural(audit.n_seeds, 'labelled item')} of known classes that were held "
         "back from training and hidden in the pool. Whiskers are 95% intervals, but rough ranges "
         "for the unknown share and the recall.",
         f"If nothing in the pool were unknown, scores like these would come with probability "
@@ -186,7 +186,7 @@ def notes(audit: Audit) -> list[str]:
     if audit.is_shifted:
         found.append(
             "The pool mixes the known classes otherwise than the labelled items do; "
-            "each seed is weighted accordingly."
+            "each held-back item is weighted accordingly."
         )
     return found
 

@@ -187,7 +187,7 @@ def purity_chart(purity: PurityAudit) -> PurityChart:
         band=band(places, [up.place(point.low) for point in points], heights),
         x_ticks=[Mark(f"{value:,.0f}", across.place(value)) for value in across.ticks(5)],
         y_ticks=[Mark(f"{value:.0%}", up.place(value)) for value in up.ticks(6)],
-        chosen=CutLine(f"K = {purity.k:,}", across.place(purity.k)) if purity.k else None,
+        chosen=CutLine(f"{purity.k:,} taken", across.place(purity.k)) if purity.k else None,
         caption=_purity_caption(purity),
     )
 
@@ -197,6 +197,6 @@ def _purity_caption(purity: PurityAudit) -> str:
     if purity.estimate is None:
         return drawn
     return (
-        f"Of the K = {purity.k:,} most distinct items, about {percent(purity.estimate)} are of no "
+        f"Of the {purity.k:,} most distinct items, about {percent(purity.estimate)} are of no "
         f"known class. {drawn}"
     )

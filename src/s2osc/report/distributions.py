@@ -57,7 +57,7 @@ def distribution(answer: Answer) -> Distribution | None:
         return None
     edges, is_log, notes = choose_axis(w)
     if n_left_out := int((~is_finite).sum()):
-        notes.append(f"{n_left_out:,} items without a finite w are left out.")
+        notes.append(f"{n_left_out:,} items without a finite distinctness are left out.")
     labels, filtered = answer.labels[is_finite], answer.filtered[is_finite]
     scale = AxisScale(float(edges[0]), float(edges[-1]), is_log)
     return Distribution(
@@ -210,10 +210,13 @@ def _cut(what: str, score: float | None, axis: ScoreAxis) -> CutLine | None:
 
 
 def _caption(pool: np.ndarray, seeds: np.ndarray, threshold: float | None, axis: ScoreAxis) -> str:
-    text = "Height is the share of the pool, and of the seeds, with about that unknown score."
+    text = "Height is the share of the pool, and of the held-back items, with about that score."
     if axis.is_stretched:
         text += " The axis is stretched towards 0 and 1."
     if threshold is None:
         return text
     above = [percent(float(np.mean(scores > threshold))) for scores in (seeds, pool)]
-    return f"{above[0]} of the seeds and {above[1]} of the pool lie above the threshold. {text}"
+    return (
+        f"{above[0]} of the held-back items and {above[1]} of the pool lie above the threshold. "
+        f"{text}"
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class ReportInputs:
     images: np.ndarray | None  # (n, H, W[, 3]) uint8, None for vectors, or a map that is drawn
     summary: dict[str, Any]
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
-    audit: Audit | None = None  # of a run with seeds, its classes named: shown before all else
+    audit: Audit | None = None  # of a run with seeds, its classes named
     texts: list[str] | None = None  # (n,) what a person reads of each item; None: pictures, or none
     profiles: tuple[GroupProfile, ...] = ()  # what is typical of groups
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
@@ -146,6 +147,7 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
     script = _asset("report.js")
     return _template().render(
         title=inputs.title,
+        page_command=f"s2osc page --results {quote(inputs.folder)}" if inputs.folder else "",
         audit=audit,
         headline=words.headline(answer, groups),
         numbers=words.key_numbers(answer, groups),
@@ -171,9 +173,9 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         n_questions=drawing.n_questions,
         is_crisp=drawing.is_crisp,
         compositions=_compositions(inputs),
-        distinct=tiles(galleries.distinct, "w", answer.distinctness),
-        closest=tiles(galleries.closest, "conf.", answer.confidence),
-        typical=[tiles(chosen, "w", answer.distinctness) for chosen in galleries.typical],
+        distinct=tiles(galleries.distinct, "distinctness", answer.distinctness),
+        closest=tiles(galleries.closest, "confidence", answer.confidence),
+        typical=[tiles(chosen, "confidence", answer.confidence) for chosen in galleries.typical],
         distribution=distribution(answer),
         steps=words.step_times(summary),
         tables=words.tables(summary, inputs.audit),

@@ -186,7 +186,7 @@
 
   function describe(i, target) {
     const kind = data.kinds[data.kind[i]];
-    const facts = [["Confidence", number(data.confidence[i])], ["Unknown score", number(data.score[i])], ["w", number(data.w[i])]];
+    const facts = [["Confidence", number(data.confidence[i])], ["Unknown score", number(data.score[i])], ["Distinctness", number(data.w[i])]];
     if (data.p_known) facts.push(["p_known", number(data.p_known[i])]);
     if (data.truth) facts.push(["Truth", data.truth[i]]);
     if (data.filtered[i]) facts.push(["D_out", "yes"]);

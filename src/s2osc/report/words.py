@@ -23,7 +23,28 @@ SHOWN_OF_AUDIT = (
     *("sentence", "cautions", "curve", "per_class", "weights", "tree", "spreads"),
     *("bins", "class_limits"),
 )
-INITIALS = {"f1": "F1", "auroc": "AUROC", "auc": "AUC", "nmi": "NMI", "ari": "ARI"}
+METRICS_IN_WORDS = {
+    "precision": "mean over classes by size",
+    "recall": "mean over classes by size",
+    "f1": "mean over classes by size",
+    "macro_f1": "plain mean over classes",
+    "f_out": "F1 of unknown against known",
+    "f_out_all_unknown": "F_out if all were called unknown",
+    "auroc": "unknown scored above known",
+    "oscr": "known named right, below unknown",
+    "fpr95": "unknown passed with 95% of known",
+    "group_accuracy": "groups matched to true classes",
+}
+"""What is behind a name that does not say it."""
+INITIALS = {
+    "f1": "F1",
+    "oscr": "OSCR",
+    "fpr95": "FPR95",
+    "auroc": "AUROC",
+    "auc": "AUC",
+    "nmi": "NMI",
+    "ari": "ARI",
+}
 
 
 @dataclass(frozen=True)
@@ -150,8 +171,6 @@ def key_numbers(answer: Answer, groups: str) -> list[KeyNumber]:
         KeyNumber(f"{n_known:,}", "Known", known if n_classes else ""),
         KeyNumber(f"{n_unknown:,}", "Called unknown", unknown if n_unknown else ""),
         *unsure,
-        KeyNumber(f"{int(answer.filtered.sum()):,}", "Distinct unknowns", "set apart at the start"),
-        KeyNumber(f"{np.median(answer.confidence):.3f}", "Median confidence"),
     ]
 
 
@@ -184,7 +203,11 @@ def metric_numbers(summary: dict[str, Any]) -> list[KeyNumber]:
     """The metrics that are one number each."""
     metrics = summary.get("metrics") or {}
     return [
-        KeyNumber(f"{value:.3f}" if isinstance(value, float) else format_value(value), spell(name))
+        KeyNumber(
+            f"{value:.3f}" if isinstance(value, float) else format_value(value),
+            spell(name),
+            METRICS_IN_WORDS.get(name, ""),
+        )
         for name, value in metrics.items()
         if isinstance(value, int | float)
     ]

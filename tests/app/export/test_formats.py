@@ -20,6 +20,7 @@ from files import (
     easy_vectors,
     known_labels,
     npz,
+    pool_files,
     pool_labels,
     snapshot,
     text,
@@ -36,21 +37,8 @@ from s2osc.cli.main import main
 from s2osc.data.inputs import open_known
 from s2osc.errors import DataError, OutputError, SettingsError
 
-KNOWN, POOL = known_labels(60), pool_labels(20)
-POOL_FILES = [f"{'ab'[row >= 30]}/{row:03}.png" for row in range(len(POOL))]
+KNOWN, POOL, POOL_FILES = known_labels(60), pool_labels(20), pool_files(20)
 NEW = [name for name, label in zip(POOL_FILES, POOL, strict=True) if label == NEW_CLASS]
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory, quick) -> Path:
-    """A folder with ``known`` and ``pool`` as image files and, in ``out``, the results."""
-    folder = tmp_path_factory.mktemp("photos")
-    files = [f"{name}/{row:03}.png" for row, name in enumerate(KNOWN)]
-    write_images(folder / "known", files, easy_images(KNOWN, seed=0))
-    write_images(folder / "pool", POOL_FILES, easy_images(POOL, seed=1))
-    paths = [f"--{name}={folder / name}" for name in ("known", "pool", "out")]
-    assert main(["classify", *paths, *quick]) == 0
-    return folder
 
 
 SAID = Corrections(
@@ -82,7 +70,7 @@ def test_every_item_is_copied_into_the_folder_of_its_class_or_group(photos, tmp_
         copy = tmp_path / "to" / category / item
         assert copy.read_bytes() == (photos / "pool" / item).read_bytes()
         assert not copy.is_symlink()
-    assert len([p for p in (tmp_path / "to").rglob("*.png")]) == len(POOL)
+    assert len(list((tmp_path / "to").rglob("*.png"))) == len(POOL)
     assert (tmp_path / "to" / "unknown" / "group-0").is_dir()
 
 

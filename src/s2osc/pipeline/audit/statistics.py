@@ -157,7 +157,7 @@ def p_known(scores: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> np.nd
     >>> p_known(np.array([9.0, 3.0, 0.5]), np.array([1.0, 2.0, 3.0]), np.ones(3)).tolist()
     [0.25, 0.5, 1.0]
     """
-    falling, p_values = _p_values(seeds, weights)
+    falling, p_values = p_values_of(seeds, weights)
     return p_values[np.searchsorted(-falling, -scores, side="right")]
 
 
@@ -172,11 +172,11 @@ def operating_point(seeds: np.ndarray, weights: np.ndarray, threshold: float) ->
     """
     if np.isposinf(threshold):
         return 0.0
-    falling, p_values = _p_values(seeds, weights)
+    falling, p_values = p_values_of(seeds, weights)
     return float(p_values[np.searchsorted(-falling, -threshold, side="left")])
 
 
-def _p_values(seeds: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def p_values_of(seeds: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The seeds' scores, falling, and the p-value of an item below 0, 1, 2, ... of them."""
     order = np.argsort(-seeds, kind="stable")
     as_strange = np.append(0.0, np.cumsum(weights[order])) + weights.max()
