@@ -285,7 +285,6 @@ def test_a_stream_takes_windows_labels_and_goes_back(stream, visit):
         for number in range(20):
             image(stream / f"window{window}" / f"{number}.png", value=12 * number)
     with Server(f"--state={stream / 'stream'}") as server:
-        assert server.wait_for_job()["state"] == "done"
         assert server.ask("/api/learning")["stream"]["windows"] == []
         body = {"by": "Ada", "path": str(stream / "window1"), "budget": 10}
         server.ask("/api/windows", body)
@@ -313,7 +312,6 @@ def test_a_stream_takes_windows_labels_and_goes_back(stream, visit):
 @pytest.mark.slow
 def test_files_are_dropped_as_a_window_and_a_large_one_is_refused(stream):
     with Server(f"--state={stream / 'stream'}") as server:
-        server.wait_for_job()
         upload = server.ask("/api/uploads", {"n": 3})["id"]
         for number, name in enumerate(["a.png", "b.png"]):
             put(

@@ -16,6 +16,7 @@ from s2osc.app.corrections import Corrections
 from s2osc.app.results_folder import link_or_copy, results_folder, version_of
 from s2osc.page.pool import Pool
 from s2osc.pipeline.audit.record import Audit
+from s2osc.text import listed
 from s2osc.types import UNKNOWN, UNSURE
 
 MOST_MOVES = 12
@@ -69,8 +70,25 @@ def compare(before: Pool, after: Pool) -> dict[str, Any]:
         "known_accuracy": _pair(*(_estimate(audit, "known_accuracy") for audit in audits)),
         "false_alarm": _pair(*(_estimate(audit, "false_alarm") for audit in audits)),
         "classes": _by_class(known, *(_accuracies(audit) for audit in audits)),
-        "kept": None,
+        "kept": _forgotten(*audits),
     }
+
+
+def _forgotten(before: Audit | None, after: Audit | None) -> str:
+    """One sentence on known classes that are less right than before, by items held back."""
+    if before is None or after is None:
+        return ""
+    now = {each.name: each.known_accuracy for each in after.classes}
+    lost = [
+        each.name
+        for each in before.classes
+        if each.known_accuracy
+        and (found := now.get(each.name))
+        and found.high < each.known_accuracy.estimate
+    ]
+    if lost:
+        return f"Less right than before, as items held back tell: {listed(lost)}."
+    return "Nothing was forgotten, as far as items held back can tell."
 
 
 def _estimate(audit: Audit | None, name: str) -> float | None:

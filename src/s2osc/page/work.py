@@ -180,7 +180,12 @@ class StreamWork:
         self.archive = project.folder / STATES
         self.status: dict[str, Any] | None = None
         self.last: dict[str, Any] | None = None
-        self.jobs.start("Reading the stream", learning.read_stream, state, then=self._read)
+        # Not one of the jobs: people need not wait for it.
+        Jobs().start("Reading the stream", learning.read_stream, state, then=self._read_first)
+
+    def _read_first(self, status: dict[str, Any]) -> None:
+        if self.status is None:  # no window came sooner
+            self._read(status)
 
     def _read(self, status: dict[str, Any]) -> None:
         self.status = status
