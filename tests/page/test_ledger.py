@@ -123,11 +123,11 @@ def test_people_disagree_where_their_last_labels_differ():
     acts.label("class cat", 1, 2, by="Ada")
     acts.label("class owl", 1, by="Bob")
     acts.label("class cat", 2, by="Bob")
-    assert acts.ledger.disputed() == [1]
+    assert [acts.ledger.is_disputed(row) for row in (1, 2)] == [True, False]
     found = acts.ledger.agreement()
     assert (found.n_items, found.n_disputed) == (2, 1)
     acts.label("class cat", 1, by="Bob")
-    assert acts.ledger.disputed() == []
+    assert not acts.ledger.is_disputed(1)
     assert acts.ledger.agreement().kappa == {"class cat": 1.0}
 
 

@@ -73,12 +73,17 @@ def count(page, name):
     return int(card.locator("header .soft").inner_text().split()[0].replace(",", ""))
 
 
+def name_group(page, name):
+    """Name the first group, and see it confirmed."""
+    page.get_by_label("Name all of Group 0").fill(name)
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name=name, exact=True).wait_for()
+
+
 def test_a_group_is_named_and_the_name_taken_back(server, visit):
     page = visit(server, "Ada")
     before = count(page, "Group 0")
-    page.get_by_label("Name all of Group 0").fill("owl")
-    page.keyboard.press("Enter")
-    page.get_by_role("link", name="owl", exact=True).wait_for()
+    name_group(page, "owl")
     assert count(page, "owl") == before
     assert "token" not in page.url
     page.locator("main").focus()
@@ -134,9 +139,7 @@ def test_a_pool_from_audit_to_export_with_the_keyboard_alone(server, visit, out)
 @pytest.mark.slow
 def test_the_model_learns_a_new_class_and_goes_back(server, visit):
     page = visit(server, "Ada")
-    page.get_by_label("Name all of Group 0").fill("corner")
-    page.keyboard.press("Enter")
-    page.get_by_role("link", name="corner", exact=True).wait_for()
+    name_group(page, "corner")
     go(page, "learn")
     page.get_by_role("button", name="Learn from").click()
     page.locator(".job progress").wait_for()
@@ -153,9 +156,7 @@ def test_the_model_learns_a_new_class_and_goes_back(server, visit):
 @pytest.mark.slow
 def test_learning_can_be_cancelled_and_leaves_everything_as_it_was(server, visit):
     page = visit(server, "Ada")
-    page.get_by_label("Name all of Group 0").fill("corner")
-    page.keyboard.press("Enter")
-    page.get_by_role("link", name="corner", exact=True).wait_for()
+    name_group(page, "corner")
     go(page, "learn")
     page.get_by_role("button", name="Learn from").click()
     page.get_by_role("button", name="Cancel").click()
@@ -304,7 +305,7 @@ def test_a_stream_takes_windows_labels_and_goes_back(stream, visit):
         go(page, "learn")
         page.locator("text=New classes").first.wait_for()
         first = min(status["rounds"], key=lambda each: each["id"])
-        server.ask("/api/back", {"by": "Ada", "to": first["id"]})
+        server.ask("/api/back", {"to": first["id"]})
         assert server.wait_for_job()["state"] == "done"
         assert "owl" not in server.ask("/api/learning")["stream"]["classes"]
 

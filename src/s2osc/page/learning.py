@@ -15,13 +15,16 @@ import numpy as np
 from s2osc.app.corrections import Corrections
 from s2osc.app.results_folder import link_or_copy, results_folder, version_of
 from s2osc.page.pool import Pool
+from s2osc.page.project import FOLDER
 from s2osc.pipeline.audit.record import Audit
 from s2osc.text import listed
 from s2osc.types import UNKNOWN, UNSURE
 
 MOST_MOVES = 12
-LOCKS = (".lock", ".s2osc-page")
+OURS = (".lock", FOLDER)
+"""In the folder of a stream, what is no part of its state."""
 POINTER = "stream.json"
+"""As in ``stream.store``, which needs torch."""
 
 
 # --- pools -----------------------------------------------------------------------------------
@@ -120,7 +123,7 @@ def keep_state(state: Path, archive: Path) -> None:
 
     place = archive / str(read_pointer(state).current.number)
     if not place.exists():
-        shutil.copytree(state, place, copy_function=_link, ignore=shutil.ignore_patterns(*LOCKS))
+        shutil.copytree(state, place, copy_function=_link, ignore=shutil.ignore_patterns(*OURS))
 
 
 def read_stream(state: Path) -> dict[str, Any]:

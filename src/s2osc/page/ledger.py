@@ -213,9 +213,6 @@ class Ledger:
     def people(self) -> list[str]:
         return sorted({act.by for act in self._acts.values()})
 
-    def disputed(self) -> list[int]:
-        return [row for row in sorted(self._touching) if self.is_disputed(row)]
-
     def agreement(self) -> Agreement:
         """On the items that at least two people labelled."""
         pairs: list[tuple[str, str]] = []

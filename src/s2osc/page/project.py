@@ -51,7 +51,7 @@ def page_folder(place: Path) -> Iterator[Path]:
 
 
 @dataclass(frozen=True)
-class Request:
+class ActRequest:
     """An act that a browser sends."""
 
     key: str
@@ -175,7 +175,7 @@ class Project:
 
     # --- what people do --------------------------------------------------------------------------
 
-    def act(self, request: Request) -> Act:
+    def act(self, request: ActRequest) -> Act:
         """Do what a person asks for. It is on the disk when this returns; twice counts once."""
         with self.turn:
             if before := self.store.find(request.key):
@@ -213,7 +213,7 @@ class Project:
             )
             self.ledger.add(act)
 
-    def _to_take_back(self, request: Request) -> Act:
+    def _to_take_back(self, request: ActRequest) -> Act:
         find = self.ledger.to_undo if request.kind == "undo" else self.ledger.to_redo
         found = find(request.by)
         if found is None:
@@ -226,7 +226,7 @@ class Project:
             raise DataError(f"there are items from 0 to {self.opened.n - 1} alone")
         return array
 
-    def _checked_target(self, request: Request) -> str:
+    def _checked_target(self, request: ActRequest) -> str:
         """The target as it is stored, or one line on what is wrong with it."""
         kind, target = request.kind, request.target
         if kind == "decide":

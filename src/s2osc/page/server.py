@@ -18,8 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from s2osc.errors import DataError, OutputError, S2OSCError
 from s2osc.page.acts import LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET, Kind
 from s2osc.page.exports import describe_forms, write_export
-from s2osc.page.project import Project
-from s2osc.page.project import Request as ActRequest
+from s2osc.page.project import ActRequest, Project
 from s2osc.page.security import LOCAL, Guard
 from s2osc.page.thumbnails import Size
 from s2osc.page.uploads import LARGEST_FILE, Upload, check_picture
@@ -37,6 +36,8 @@ LARGEST_BODY = 32 * 2**20
 FOREVER = "private, max-age=31536000, immutable"
 N_PORTS = 20
 """Ports that are tried from the first one on."""
+PATIENCE = 2
+"""Seconds that open requests have to end in, when the server is ended."""
 
 Person = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
@@ -58,7 +59,6 @@ class LearnBody(BaseModel):
 
 
 class BackBody(BaseModel):
-    by: Person
     to: int
 
 
@@ -189,7 +189,7 @@ def _add_work(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/back")
     def back(body: BackBody) -> dict[str, Any]:
-        work.back(body.to, body.by)
+        work.back(body.to)
         return work.jobs.current.describe() if work.jobs.current else {}
 
 
@@ -284,6 +284,7 @@ def bound_socket(host: str, port: int | None, first: int) -> Iterator[socket.soc
                         f"port {each} of {host} cannot be used: {error.strerror}; give another "
                         "with --port"
                     ) from error
+        bound.listen()  # a browser that is quicker than the server waits
         yield bound
 
 
@@ -295,5 +296,11 @@ def guarded_app(work: Work, *, token: str, port: int, hosts: tuple[str, ...] = L
 def serve(work: Work, bound: socket.socket, *, token: str, hosts: tuple[str, ...]) -> None:
     """Answer requests until the process is ended."""
     app = guarded_app(work, token=token, port=bound.getsockname()[1], hosts=hosts)
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=PATIENCE,
+    )
     uvicorn.Server(config).run(sockets=[bound])

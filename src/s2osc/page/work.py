@@ -58,7 +58,7 @@ class Work(Protocol):
 
     def learn(self, by: str) -> Job: ...
 
-    def back(self, to: int, by: str) -> None: ...
+    def back(self, to: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class PoolWork:
         rounds = (*self.rounds.rounds, Round(number, what, time.time()))
         self._set(Rounds(number, rounds, change))
 
-    def back(self, to: int, by: str) -> None:
+    def back(self, to: int) -> None:
         with self.project.turn:
             if to not in {each.id for each in self.rounds.rounds} or self.jobs.is_busy:
                 raise DataError(f"there is no state {to} to go back to, or the model is at work")
@@ -271,7 +271,7 @@ class StreamWork:
             then=self._read,
         )
 
-    def back(self, to: int, by: str) -> None:
+    def back(self, to: int) -> None:
         if not (self.archive / str(to)).is_dir():
             raise DataError(f"there is no state {to} to go back to")
         self.jobs.start(

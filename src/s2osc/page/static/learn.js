@@ -53,7 +53,7 @@ export function learnView(app) {
 
   function roundList(list) {
     return h("ul", { class: "rounds" }, list.map((round) => h("li", {}, h("span", {}, h("bdi", {}, round.what)), h("span", { class: "soft" }, ` ${ago(round.at)}`), h("span", { class: "grow" }),
-      round.current ? h("strong", {}, "now") : h("button", { type: "button", class: "quiet", onclick: () => start("/api/back", { to: round.id, by: app.by }) }, "Go back to this"))));
+      round.current ? h("strong", {}, "now") : h("button", { type: "button", class: "quiet", onclick: () => start("/api/back", { to: round.id }) }, "Go back to this"))));
   }
 }
 
