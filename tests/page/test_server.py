@@ -100,6 +100,17 @@ def test_an_item_says_why_it_is_called_so_and_what_it_is_like(browser, work):
     assert browser.get("/api/items/999999").status_code == 400
 
 
+def test_the_answer_of_the_tables_is_the_one_that_is_decided_anew(out):
+    version = version_of(out)
+    quick, whole = Result.load_as_decided(version), Result.load(version)
+    assert quick.names == whole.names
+    for name in ("labels", "groups", "nearest"):
+        np.testing.assert_array_equal(getattr(quick.answer, name), getattr(whole.answer, name))
+    for name in ("confidence", "p_known", "unknown_score"):
+        np.testing.assert_allclose(getattr(quick.answer, name), getattr(whole.answer, name), 1e-6)
+    assert quick.audit == whole.audit
+
+
 def test_search_finds_names(browser, work):
     name = work.project.opened.names[7]
     assert 7 in browser.get(f"/api/search?words={name}").json()

@@ -50,7 +50,7 @@ class Pool:
     @classmethod
     def open(cls, version: Path, cache: Path) -> "Pool":
         """What lies in a folder of results."""
-        result = Result.load(version)
+        result = Result.load_as_decided(version)
         if result.evidence is None or not (version / DRAWING).is_file():
             raise DataError(
                 "these results cannot be decided anew, or have no page yet; run `s2osc report` "
