@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from files import class_folders, image
-from page_helpers import BROWSER, OPTIONS, Server, folder_of_axe
+from page_helpers import BROWSER, OPTIONS, Live, Server, folder_of_axe
 from s2osc.cli.main import main
 
 if BROWSER is None:
@@ -27,8 +27,8 @@ def chromium():
 
 
 @pytest.fixture
-def server(out):
-    with Server(f"--results={out}") as running:
+def server(work):
+    with Live(work) as running:
         yield running
 
 
