@@ -40,6 +40,14 @@ export function toast(text, { error = false, action = null } = {}) {
   setTimeout(() => box.remove(), error ? 8000 : 4000);
 }
 
+// A plain table; the first cell of each row is its heading.
+export function table(headings, rows, caption = null) {
+  const cells = (row) => row.map((cell, i) => h(i ? "td" : "th", i ? {} : { scope: "row" }, h("bdi", {}, cell)));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption ?? headings.join(", ") }, h("table", { class: "plain" }, caption ? h("caption", {}, caption) : null,
+    h("thead", {}, h("tr", {}, headings.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, cells(row))))));
+}
+
 // A name as people type it, with suggestions.
 export function nameField(label, submit, { value = "", placeholder = "name it" } = {}) {
   const input = h("input", {

@@ -1,12 +1,12 @@
 // The model learns: what from, how far it is, and what changed.
 
 import { get, send } from "./api.js";
-import { $, ago, h, number, percent, plural, toast } from "./dom.js";
+import { ago, h, number, percent, plural, table, toast } from "./dom.js";
 
 export function learnView(app) {
   const { model } = app;
   const state = h("div", {}), rounds = h("div", {}), windows = h("div", {});
-  let status = null, asked = "";
+  let status = null, asked = "", drop = null;
   const element = h("div", { class: "wrap" }, h("h2", {}, "Learn"), state, windows, rounds);
   const draw = async () => {
     const key = `${model.act}|${model.round}|${app.job?.state ?? ""}`;
@@ -15,7 +15,10 @@ export function learnView(app) {
     asked = key;
     try { status = await get("/api/learning"); } catch { asked = ""; return; }
     drawJob();
-    windows.replaceChildren(...(status.stream ? [windowDrop(app), history(status.stream)] : []));
+    if (status.stream) {
+      drop ??= windowDrop(app); // once, so that what is typed there stays
+      windows.replaceChildren(drop, history(status.stream));
+    }
     rounds.replaceChildren(...(status.rounds.length ? [h("h2", {}, "States to go back to"), roundList(status.rounds)] : []));
   };
   app.jobListeners.add(draw);
@@ -44,7 +47,7 @@ export function learnView(app) {
     state.dataset.key = key;
     state.replaceChildren(h("p", { class: "sentence" }, status.words),
       h("div", { class: "row" }, h("button", { type: "button", class: "primary", disabled: !status.can_learn, onclick: () => start("/api/learn", { by: app.by }) }, `Learn from ${plural(status.n_labels, "label")}`)),
-      ...[failed, cancelled, status.last ? beforeAfter(app, status.last) : null].filter(Boolean));
+      ...[failed, cancelled, status.last ? beforeAfter(status.last) : null].filter(Boolean));
   }
 
   async function start(path, body) {
@@ -57,21 +60,18 @@ export function learnView(app) {
   }
 }
 
-function beforeAfter(app, last) {
+function beforeAfter(last) {
   const change = (pair) => (pair ? `${percent(pair[0])} → ${percent(pair[1])}` : "not measured");
+  const pairs = [];
+  if (last.n_changed !== null) pairs.push(["Items that changed class", number(last.n_changed)],
+    ["Right among known items, by those held back", change(last.known_accuracy)], ["False alarms", change(last.false_alarm)]);
+  if (last.new_classes.length) pairs.push(["New classes", last.new_classes.join(", ")]);
+  const share = (value) => (value === null ? "–" : percent(value));
   return h("section", { class: "card" }, h("h3", {}, "Before and after"),
-    h("dl", { class: "pairs" },
-      ...(last.n_changed === null ? [] : [h("dt", {}, "Items that changed class"), h("dd", {}, number(last.n_changed)),
-      h("dt", {}, "Right among known items, by those held back"), h("dd", {}, change(last.known_accuracy)),
-      h("dt", {}, "False alarms"), h("dd", {}, change(last.false_alarm))]),
-      last.new_classes.length ? h("dt", {}, "New classes") : null, last.new_classes.length ? h("dd", {}, last.new_classes.join(", ")) : null),
+    h("dl", { class: "pairs" }, pairs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
     last.kept ? h("p", {}, last.kept) : null,
-    last.classes.length ? h("table", { class: "plain" }, h("caption", {}, "Each known class, by items held back"),
-      h("thead", {}, h("tr", {}, ["class", "before", "after"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, last.classes.map(([name, before, after]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, name)), h("td", {}, before === null ? "–" : percent(before)), h("td", {}, after === null ? "–" : percent(after)))))) : null,
-    last.moves.length ? h("table", { class: "plain" }, h("caption", {}, "What moved"),
-      h("thead", {}, h("tr", {}, ["from", "to", "items"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, last.moves.map(([from, to, n]) => h("tr", {}, h("td", {}, h("bdi", {}, from)), h("td", {}, h("bdi", {}, to)), h("td", {}, number(n)))))) : null);
+    last.classes.length ? table(["class", "before", "after"], last.classes.map(([name, before, after]) => [name, share(before), share(after)]), "Right among each known class, by items held back") : null,
+    last.moves.length ? table(["from", "to", "items"], last.moves.map(([from, to, n]) => [from, to, number(n)]), "What moved") : null);
 }
 
 // A new window: files dropped here, or the path of a folder.
@@ -128,14 +128,14 @@ async function dropped(transfer) {
   return found;
 }
 
-function history(stream) {
-  const names = Object.keys(stream.classes);
+function history({ windows, classes }) {
+  const accuracy = (each) => (each.estimate === undefined ? "–" : `${percent(each.estimate)} (${percent(each.low)} to ${percent(each.high)})`);
   return h("div", {},
     h("h2", {}, "Windows"),
-    h("div", { class: "scroll" }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["window", "items", "unknown", "groups", "asked", "labels", "new classes", "right among known", "nothing forgotten"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, stream.windows.map((each) => h("tr", {}, h("th", { scope: "row" }, String(each.window)), ...[each.items, each.unknown, each.groups, each.asked, each.labelled].map((n) => h("td", {}, number(n))),
-        h("td", {}, h("bdi", {}, each.new_classes.join(", "))), h("td", {}, each.accuracy === null ? "–" : percent(each.accuracy)), h("td", {}, each.held)))))),
-    h("h3", {}, "Known classes"),
-    h("div", { class: "scroll" }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["class", "since window", "labels", "accuracy on items held back"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, names.map((name) => { const each = stream.classes[name]; return h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, name)), h("td", {}, each.since ? String(each.since) : "the beginning"), h("td", {}, number(each.labels)), h("td", {}, each.estimate === undefined ? "–" : `${percent(each.estimate)} (${percent(each.low)} to ${percent(each.high)})`)); })))));
+    windows.length ? table(["window", "items", "unknown", "groups", "asked", "labels", "new classes", "right among known", "nothing forgotten"],
+      windows.map((each) => [String(each.window), ...[each.items, each.unknown, each.groups, each.asked, each.labelled].map(number), each.new_classes.join(", "), each.accuracy === null ? "–" : percent(each.accuracy), each.held]))
+      : h("p", { class: "soft" }, "None yet."),
+    h("h2", {}, "Known classes"),
+    table(["class", "since window", "labels", "accuracy on items held back"],
+      Object.entries(classes).map(([name, each]) => [name, each.since ? String(each.since) : "the beginning", number(each.labels), accuracy(each)])));
 }
