@@ -69,7 +69,6 @@ class Project:
         self.folder, self.out = folder, out
         self.turn = threading.RLock()
         self.store = ActStore(folder / ACTS)
-        self.round = 0  # how often the pool was opened anew
         self.pool: Pool | None = None
         self.ledger = Ledger()
         self.open_pool(out)
@@ -80,7 +79,7 @@ class Project:
             pool = Pool.open(version_of(out), self.folder / THUMBNAILS) if out else None
             if self.pool:
                 self.pool.close()
-            self.out, self.pool, self.round = out, pool, self.round + 1
+            self.out, self.pool = out, pool
             acts = self.store.read()
             mine = (act for act in acts if pool and act.pool == pool.key)
             self.ledger = Ledger(mine, pool.fit if pool else "")
@@ -90,6 +89,11 @@ class Project:
             if self.pool:
                 self.pool.close()
             self.store.close()
+
+    @property
+    def shown(self) -> str:
+        """What a browser must have loaded: another pool or another fit has another value."""
+        return f"{self.pool.key}-{self.pool.fit}" if self.pool else ""
 
     @property
     def opened(self) -> Pool:
@@ -112,7 +116,7 @@ class Project:
                 "n": pool.n,
                 "classes": list(result.classes),
                 "pool": pool.key,
-                "round": self.round,
+                "shown": self.shown,
                 "headline": headline(result.answer, groups),
                 "sentence": sentence(audit),
                 "warnings": result.summary()["warnings"],
@@ -148,13 +152,13 @@ class Project:
         """What acts after one have changed, for a browser that has seen it."""
         with self.turn:
             if self.pool is None:
-                return {"act": 0, "round": 0, "people": []}
+                return {"act": 0, "shown": "", "people": []}
             changed = self.ledger.changes_since(since)
             targets = list(dict.fromkeys(change.target for change in changed))
             number = {target: place for place, target in enumerate(targets)}
             return {
                 "act": self.ledger.last,
-                "round": self.round,
+                "shown": self.shown,
                 "rows": [change.row for change in changed],
                 "targets": targets,
                 "target": [number[change.target] for change in changed],

@@ -94,7 +94,7 @@ export class App {
         this.online = true;
         this.job = changes.job ?? null;
         for (const listener of this.jobListeners) listener();
-        if (!this.empty || changes.round) {
+        if (!this.empty || changes.shown) {
           if (this.empty || !this.model.apply(changes)) { await this.model.load(); this.empty = false; this.show(); }
         }
         if (!was) { toast("The server is back."); this.outbox.flush(); }

@@ -9,13 +9,14 @@ export function learnView(app) {
   let status = null, asked = "", drop = null;
   const element = h("div", { class: "wrap" }, h("h2", {}, "Learn"), state, windows, rounds);
   const draw = async () => {
-    const key = `${model.act}|${model.round}|${app.job?.state ?? ""}`;
+    const key = `${model.act}|${model.shown}|${app.job?.state ?? ""}`;
     drawJob();
     if (key === asked) return;
     asked = key;
     try { status = await get("/api/learning"); } catch { asked = ""; return; }
     drawJob();
     if (status.stream) {
+      if (!Object.keys(status.stream.classes).length) asked = ""; // it is still being read
       drop ??= windowDrop(app); // once, so that what is typed there stays
       windows.replaceChildren(drop, history(status.stream));
     }

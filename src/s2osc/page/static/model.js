@@ -15,7 +15,7 @@ function falling(values) {
 export class Model {
   constructor() {
     this.act = 0;
-    this.round = 0;
+    this.shown = "";
     this.preview = null; // the operating point while its slider moves
     this.listeners = new Set();
     this.selected = new Set();
@@ -26,7 +26,7 @@ export class Model {
     const [project, table] = await Promise.all([get("/api/project"), columns("/api/columns")]);
     this.project = project;
     this.columns = table;
-    this.round = project.round;
+    this.shown = project.shown;
     this.n = project.n;
     this.target = new Int32Array(this.n);
     this.targets = ["none"];
@@ -48,7 +48,7 @@ export class Model {
 
   // What the server says has changed since ``this.act``.
   apply(changes, tell = true) {
-    if (changes.round !== this.round) return false;
+    if (changes.shown !== this.shown) return false;
     if (changes.act < this.act) return true;
     const disputed = new Set(changes.disputed);
     const numbers = changes.targets.map((target) => this.#number(target));
