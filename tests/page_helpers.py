@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from typing import Any
 
 import uvicorn
 
-from s2osc.page.server import guarded_app
+from s2osc.page.server import bound_socket, guarded_app
 from s2osc.page.work import Work
 
 TOKEN = "a-token-that-nobody-would-guess-0123456789"
@@ -81,7 +80,8 @@ class Live(Visited):
     """A page that a thread of the test serves."""
 
     def __init__(self, work: Work) -> None:
-        self.bound = socket.create_server(("127.0.0.1", 0))
+        self.opened = bound_socket("127.0.0.1", 0, first=0)
+        self.bound = self.opened.__enter__()
         self.port, self.token = self.bound.getsockname()[1], TOKEN
         self.host = f"127.0.0.1:{self.port}"
         app = guarded_app(work, token=TOKEN, port=self.port)
@@ -96,7 +96,7 @@ class Live(Visited):
     def __exit__(self, *_: object) -> None:
         self.server.should_exit = True
         self.thread.join()
-        self.bound.close()
+        self.opened.__exit__(None, None, None)
 
 
 class Server(Visited):

@@ -272,7 +272,8 @@ def bound_socket(host: str, port: int | None, first: int) -> Iterator[socket.soc
     """A socket on the port that is asked for, or on the first that is free."""
     ports = [port] if port is not None else list(range(first, first + N_PORTS))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as bound:
+    # asyncio sends small answers at once where the protocol is named; else they wait for 40 ms.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         for each in ports:
             try:
