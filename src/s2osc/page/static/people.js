@@ -20,7 +20,7 @@ export function peopleView(app) {
       try {
         const found = await get("/api/people");
         words.textContent = found.n_items
-          ? `${plural(found.n_items, "item")} were labelled by two people or more; they disagree on ${number(found.n_disputed)}.`
+          ? `Labelled by two people or more: ${plural(found.n_items, "item")}; they disagree on ${number(found.n_disputed)}.`
           : "No item was labelled by two people yet.";
         agreement.replaceChildren(...(found.kappa.length ? [table(["class", "kappa"], found.kappa.map(([name, kappa]) => [name, kappa.toFixed(2)]),
           "Agreement beyond chance, by class (Cohen's kappa: 1 is always, 0 as by chance)")] : []));
