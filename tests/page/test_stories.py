@@ -4,10 +4,12 @@ import json
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from files import class_folders, image
-from page_helpers import BROWSER, OPTIONS, Live, Server, folder_of_axe
+from files import image
+from page_helpers import BROWSER, OPTIONS, Live, Server, act, folder_of_axe
 from s2osc.cli.main import main
 
 if BROWSER is None:
@@ -269,45 +271,80 @@ def test_a_window_over_the_map_selects_what_it_holds(server, visit):
 # --- streams ---------------------------------------------------------------------------------
 
 
+PARTS = {
+    "left": np.s_[:, :3],
+    "top": np.s_[:3, :],
+    "corner": np.s_[5:, 5:],
+    "middle": np.s_[3:5, 3:5],
+}
+
+
+def draw_items(folder, counts, seed):
+    """Images of 8 x 8, dark but for the part that their class, and file, is named after."""
+    random = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    for name, n in counts.items():
+        for number in range(n):
+            pixels = random.integers(0, 50, (8, 8), dtype=np.uint8)
+            pixels[PARTS[name]] += 200
+            Image.fromarray(pixels).save(folder / f"{name}-{number:02d}.png")
+    return folder
+
+
 @pytest.fixture
 def stream(tmp_path, quick):
-    known = class_folders(tmp_path / "known", left=12, top=12)
+    """A stream that knows two classes."""
+    for seed, name in enumerate(("left", "top")):
+        draw_items(tmp_path / "known" / name, {name: 40}, seed)
     options = [option for option in quick if not option.startswith("--groups")]
-    assert (
-        main(["stream", "init", f"--known={known}", f"--state={tmp_path / 'stream'}", *options])
-        == 0
-    )
+    paths = [f"--known={tmp_path / 'known'}", f"--state={tmp_path / 'stream'}"]
+    assert main(["stream", "init", *paths, *options]) == 0
     return tmp_path
 
 
+def feed(server, folder):
+    """A window through the page; the numbers of its items by their class."""
+    server.ask("/api/windows", {"by": "Ada", "path": str(folder), "budget": 20})
+    assert server.wait_for_job()["state"] == "done"
+    names = sorted(path.name for path in folder.iterdir())
+    assert server.ask("/api/project")["n"] == len(names)
+    rows = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name.partition("-")[0], []).append(row)
+    return rows
+
+
 @pytest.mark.slow
-def test_a_stream_takes_windows_labels_and_goes_back(stream, visit):
-    for window in (1, 2):
-        for number in range(20):
-            image(stream / f"window{window}" / f"{number}.png", value=12 * number)
+def test_three_windows_of_a_stream_with_two_new_classes_a_mistake_and_its_undo(stream, visit):
     with Server(f"--state={stream / 'stream'}") as server:
         assert server.ask("/api/learning")["stream"]["windows"] == []
-        body = {"by": "Ada", "path": str(stream / "window1"), "budget": 10}
-        server.ask("/api/windows", body)
-        assert server.wait_for_job()["state"] == "done"
-        assert server.ask("/api/project")["n"] == 20
+        feed(server, draw_items(stream / "monday", {"left": 20, "top": 20}, 2))
+        both = {"left": 15, "top": 15, "corner": 15, "middle": 15}
+        rows = feed(server, draw_items(stream / "tuesday", both, 3))
+        everything = rows["corner"] + rows["middle"]
+        server.ask("/api/acts", act(rows=everything, target="class corner"))
         page = visit(server, "Ada")
-        page.locator(".card").first.wait_for()
-        rows = list(range(6))
-        label = {"key": "k" * 12, "by": "Ada", "kind": "label", "target": "class owl", "rows": rows}
-        server.ask("/api/acts", label)
-        server.ask("/api/learn", {"by": "Ada"})
+        page.get_by_role("link", name="corner", exact=True).wait_for()
+        assert count(page, "corner") == len(everything)  # a mistake: these are two classes
+        page.keyboard.press("z")
+        page.get_by_role("link", name="corner", exact=True).wait_for(state="detached")
+        for name in ("corner", "middle"):
+            server.ask("/api/acts", act(rows=rows[name], target=f"class {name}"))
+        go(page, "learn")
+        page.get_by_role("button", name=f"Learn from {len(everything)} labels").click()
         job = server.wait_for_job()
         assert job["state"] == "done", job
+        page.locator("h3", has_text="Before and after").wait_for()
         status = server.ask("/api/learning")
-        assert "owl" in status["stream"]["classes"]
+        assert {"corner", "middle"} <= status["stream"]["classes"].keys()
         assert status["n_labels"] == 0
-        go(page, "learn")
-        page.locator("text=New classes").first.wait_for()
+        feed(server, draw_items(stream / "wednesday", both, 4))
+        history = server.ask("/api/learning")["stream"]["windows"]
+        assert [each["new_classes"] for each in history] == [[], ["corner", "middle"], []]
         first = min(status["rounds"], key=lambda each: each["id"])
         server.ask("/api/back", {"to": first["id"]})
         assert server.wait_for_job()["state"] == "done"
-        assert "owl" not in server.ask("/api/learning")["stream"]["classes"]
+        assert list(server.ask("/api/learning")["stream"]["classes"]) == ["left", "top"]
 
 
 @pytest.mark.slow
