@@ -332,6 +332,7 @@ def test_three_windows_of_a_stream_with_two_new_classes_a_mistake_and_its_undo(s
             server.ask("/api/acts", act(rows=rows[name], target=f"class {name}"))
         go(page, "learn")
         page.get_by_role("button", name=f"Learn from {len(everything)} labels").click()
+        page.locator(".job progress").wait_for()
         job = server.wait_for_job()
         assert job["state"] == "done", job
         page.locator("h3", has_text="Before and after").wait_for()
