@@ -71,6 +71,10 @@ def world(tmp_path_factory, _logs) -> Path:
     assert main(["classify", *words, f"--out={folder / 'seen'}", *TINY]) == 0
     make_check(folder)
     make_stream(folder)
+    text(folder / "said.csv", "item,label,by,at", "1,fox,Ann,monday", "2,fox,,", "3,unknown,,")
+    text(folder / "renamed.csv", "item,label", "left/0.png,fox")
+    words = [f"--results={folder / 'seen'}", f"--to={folder / 'handed'}", "--format=folders"]
+    assert main(["export", *words]) == 0
     for n in range(2):
         write_record(folder / "records" / "ablation" / f"mnist-s2osc-cpu-p{n}.json", record(n))
     return folder

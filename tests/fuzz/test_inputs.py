@@ -99,6 +99,22 @@ KINDS = {
         ("out", "checked.csv"),
         ("out",),
     ),
+    "corrections": Kind(
+        *("said.csv", CSV + PLACES),
+        ("export", "--results=out", "--to=new.csv", "--format=csv", "--corrections=said.csv"),
+        ("out", "said.csv"),
+        ("out",),
+    ),
+    "predictions": Kind(
+        *("out/predictions.parquet", PARQUET + PLACES),
+        ("export", "--results=out", "--to=new.jsonl", "--format=jsonl"),
+        *(("out",), ("out",)),
+    ),
+    "export-list": Kind(
+        *("handed/.s2osc-export.json", JSON),
+        ("export", "--results=seen", "--to=handed", "--format=folders", "--force", "--pool=photos"),
+        *(("seen", "photos", "handed"), ("seen", "photos")),
+    ),
     "report": results("report.safetensors", TENSORS),
     "results-model": results("model/model.json", JSON),
     "stream": state("stream.json", JSON + PLACES, "status"),

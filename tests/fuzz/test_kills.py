@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from files import npz
+from files import npz, snapshot
 from fuzz.conftest import TINY
 from fuzz.outcomes import Outcome
 from fuzz.tracer import images_of, killed_at
@@ -50,7 +50,7 @@ def without_seconds(found: Any) -> Any:
         return {
             key: without_seconds(value)
             for key, value in found.items()
-            if not key.startswith("seconds") and key != "written"
+            if not key.startswith("seconds") and key not in ("written", "origin")
         }
     return [without_seconds(value) for value in found] if isinstance(found, list) else found
 
@@ -101,6 +101,13 @@ def records(folder: Path) -> Any:
     }
 
 
+def handed(folder: Path) -> Any:
+    """The files of an exported folder, which lies aside for a moment while it is replaced."""
+    place = folder / "handed"
+    return snapshot(place if place.exists() else folder / ".handed.s2osc-old")
+
+
+EXPORT = ("export", "--results=seen", "--pool=photos", "--to=handed", "--format=folders")
 CLASSIFY = ("classify", "--known=known.npz", "--pool=pool.npz", *TINY)
 COMMANDS = {
     "classify": Command((*CLASSIFY, "--out=new"), ("known.npz", "pool.npz"), results("new")),
@@ -115,6 +122,11 @@ COMMANDS = {
         ("check", "--out=out", "--labels=checked.csv"), ("out", "checked.csv"), results("out")
     ),
     "report": Command(("report", "--out=out"), ("out",), pages("out")),
+    "export": Command(
+        (*EXPORT, "--force", "--corrections=renamed.csv"),
+        ("seen", "photos", "handed", "renamed.csv"),
+        handed,
+    ),
     "init": Command(
         ("stream", "init", "--known=known.npz", "--state=state", *TINY, *UPDATE),
         ("known.npz",),

@@ -61,11 +61,11 @@ def test_the_class_with_most_false_alarms_comes_first(audit):
 
 def test_notes_say_how_many_seeds_there_were_and_what_the_test_found(audit):
     text = " ".join(notes(audit))
-    assert "1,500 seeds" in text
+    assert "Measured with 1,500 labelled items of known classes" in text
     assert "probability below 0.001" in text
     assert "weighted" not in text
     assert "Too few" not in text
-    assert "each seed is weighted" in " ".join(notes(replace(audit, is_shifted=True)))
+    assert "each held-back item is weighted" in " ".join(notes(replace(audit, is_shifted=True)))
     likely = replace(audit, test=UnknownTest(0.2, 0.01), false_alarm=None)
     assert "probability 0.2." in " ".join(notes(likely))
     assert "Too few items of the pool are known" in " ".join(notes(likely))

@@ -101,9 +101,9 @@ def test_the_line_and_its_lower_bound_lie_where_the_figures_say():
     chart = purity_chart(PurityAudit(150, 0.93, CURVE))
     assert chart.line == "M50 0L100 50"
     assert chart.band == "M50 0L100 50L100 100L50 20Z"
-    assert (chart.chosen.name, chart.chosen.left) == ("K = 150", 75)
+    assert (chart.chosen.name, chart.chosen.left) == ("150 taken", 75)
     assert [tick.text for tick in chart.y_ticks] == ["50%", "60%", "70%", "80%", "90%", "100%"]
-    assert chart.caption.startswith("Of the K = 150 most distinct items, about 93.0%")
+    assert chart.caption.startswith("Of the 150 most distinct items, about 93.0%")
 
 
 def test_low_purity_is_drawn_from_zero():

@@ -105,7 +105,7 @@ def test_the_threshold_stands_at_its_score_and_the_caption_counts_what_lies_abov
     assert chart.threshold.name == "unknown above 7.5"
     assert chart.sure_known.name == "known below 2.5"
     assert chart.sure_known.left < chart.threshold.left
-    assert chart.caption.startswith("7.0% of the seeds and 25.0% of the pool lie above")
+    assert chart.caption.startswith("7.0% of the held-back items and 25.0% of the pool lie above")
 
 
 def test_probabilities_at_the_ends_are_pulled_apart():

@@ -370,7 +370,7 @@ def test_numbers_that_are_not_finite_leave_the_page_readable(pool, written):
     w[:2] = np.inf, np.nan
     page = Page(written(replace(inputs, answer=replace(inputs.answer, distinctness=w))))
     assert page.data["w"][:2] == [None, None]
-    assert "2 items without a finite w are left out." in page.text
+    assert "2 items without a finite distinctness are left out." in page.text
 
 
 def test_a_pool_of_16000_images_fits_in_four_megabytes(pool, tmp_path):

@@ -1,4 +1,4 @@
-"""The audit as the texts and figures at the top of the page."""
+"""The audit as the texts and figures of the page."""
 
 from dataclasses import dataclass
 

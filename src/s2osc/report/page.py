@@ -34,7 +34,7 @@ class ReportInputs:
     """Everything the page shows.
 
     ``summary`` is shown as it is. Three of its keys have a place of their own, all optional:
-    ``metrics`` (name to number) and ``warnings`` at the top, ``seconds`` (of each step) with bars.
+    ``metrics`` (name to number), ``warnings`` and ``seconds`` (of each step), with bars.
 
     Every other mapping (``counts``, ``settings``, ``versions``) becomes a table under Details,
     nested ones with dotted names, and every other value a row of the table "Run".

@@ -18,7 +18,7 @@ from s2osc.types import Answer
 PARTS_SHOWN = 3  # true classes named for each kind of answer
 # Shown elsewhere than in tables.
 PLACED_KEYS = ("audit", "groups", "metrics", "warnings", "warning_codes", "seconds", "origin")
-# At the top of the page, as words or charts.
+# Shown as words or charts.
 SHOWN_OF_AUDIT = (
     *("sentence", "cautions", "curve", "per_class", "weights", "tree", "spreads"),
     *("bins", "class_limits"),

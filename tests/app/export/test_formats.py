@@ -276,6 +276,17 @@ def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(
     assert snapshot(tmp_path) == {}
 
 
+@pytest.mark.parametrize(
+    ("results", "to", "wanted"), [("finished", "a.csv", r"\.npz"), ("photos", "a.npz", "a folder")]
+)
+def test_labelled_items_go_to_a_place_of_their_kind(request, tmp_path, results, to, wanted):
+    folder = request.getfixturevalue(results)
+    items = read_labelled(version_of(folder / "out")).names
+    said = Corrections(tuple(Correction(item, "fox") for item in items[:2]))
+    with pytest.raises(SettingsError, match=f"for these labelled items give .*{wanted}"):
+        export_results(folder / "out", tmp_path / to, "known", corrections=said)
+
+
 def test_items_that_are_gone_are_asked_for(photos, tmp_path):
     results = shutil.copytree(photos / "out", tmp_path / "out", symlinks=True)
     empty = write_images(tmp_path / "pool", ["a.png"], easy_images(["left"], seed=0))

@@ -44,8 +44,8 @@ def assert_same(found: dict[str, np.ndarray], saved: SavedModel, inputs: np.ndar
     answer = saved.model.answer(inputs)
     np.testing.assert_array_equal(found["label"], answer.labels)
     np.testing.assert_array_equal(found["nearest"], answer.nearest)
-    for name in ("unknown_score", "confidence", "p_known"):
-        np.testing.assert_allclose(found[name], getattr(answer, name), atol=1e-4, err_msg=name)
+    for name, close in (("unknown_score", 1e-4), ("p_known", 1e-4), ("confidence", 1e-3)):
+        np.testing.assert_allclose(found[name], getattr(answer, name), atol=close, err_msg=name)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from s2osc.data.inputs import UNKNOWN_NAME, Source, measure_items, open_items
 from s2osc.errors import DataError
 from s2osc.files import guarded, read_json
 from s2osc.pipeline.model_description import EmbeddingEntry, read_description, read_preparation
+from s2osc.text import clean_name
 
 PREDICTIONS = "predictions.parquet"
 UNGROUPED = "ungrouped"
@@ -124,26 +125,37 @@ def read_labelled(version: Path) -> LabelledPool:
 
 
 def _item(row: dict[str, Any], program: str, at: str) -> LabelledItem:
-    """A row of predictions; a ValueError or TypeError where it is none."""
-    if not isinstance(row["item"], str) or not isinstance(row["label"], str):
-        raise ValueError("it holds items or labels that are no texts")
-    by = row.get("labelled_by") or PROGRAM
+    """A row of predictions; a ValueError where it is none."""
+    name, group, nearest = _text(row["item"]), row["group"], row["nearest"]
+    if group is not None and (type(group) is not int or group < 0):
+        raise ValueError(f"item {name!r:.100} is in group {group!r:.100}")
+    by = _text(row.get("labelled_by") or PROGRAM)
     by_person = by != PROGRAM
     return LabelledItem(
-        item=row["item"],
-        label=row["label"],
-        group=None if row["group"] is None else int(row["group"]),
-        confidence=_number(row["confidence"]),
-        nearest=row["nearest"],
-        p_known=_number(row["p_known"]),
+        item=name,
+        label=clean_name(_text(row["label"])),
+        group=group,
+        confidence=_share(row["confidence"]),
+        nearest=None if nearest is None else _text(nearest),
+        p_known=_share(row["p_known"]),
         by=by if by_person else program,
-        at=(row.get("labelled_at") or "") if by_person else at,
+        at=_text(row.get("labelled_at") or "") if by_person else at,
         by_person=by_person,
     )
 
 
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"it holds {value!r:.100} where a text should be")
+    return value
+
+
+def _share(value: Any) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, float) or not 0 <= value <= 1:
+        raise ValueError(f"it holds {value!r:.100} where a share should be")
+    return value
 
 
 def _text_column(version: Path) -> str | None:

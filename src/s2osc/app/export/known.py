@@ -15,14 +15,10 @@ from s2osc.app.result import TABLE_WRITERS
 from s2osc.data.columns import Table
 from s2osc.data.inputs import UNKNOWN_NAME, Source, open_known_and_pool
 from s2osc.data.tables import TEXT
-from s2osc.errors import DataError
+from s2osc.errors import DataError, SettingsError
 
-ENDINGS = {
-    "images": ("a folder", ()),
-    "arrays": ("a name that ends in .npz", (".npz",)),
-    "tables": ("a name that ends in .csv, .parquet or .jsonl", (".csv", ".parquet", ".jsonl")),
-}
-"""What is written for each kind of labelled items: how it is called, and how its name ends."""
+ENDINGS = {"images": (), "arrays": (".npz",), "tables": (".csv", ".parquet", ".jsonl")}
+"""How names of files end for each kind of labelled items; images are a folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +41,12 @@ class NextKnown:
         return "tables" if self.known.kind in ("texts", "tables") else "arrays"
 
     def check_place(self, to: Path) -> None:
-        wanted, endings = ENDINGS[self.kind]
-        if (to.suffix.lower() not in endings) if endings else to.suffix.lower() == ".npz":
-            raise DataError(f"--to is {to}; for these labelled items give {wanted}")
+        """Refuse a name of a file for a folder, or the other way round."""
+        suffix, endings = to.suffix.lower(), ENDINGS[self.kind]
+        wanted = f"a file name ending in {' or '.join(endings)}" if endings else "a folder"
+        if (suffix in endings) if endings else all(suffix not in each for each in ENDINGS.values()):
+            return
+        raise SettingsError(f"--to is {to}; for these labelled items give {wanted}")
 
 
 def open_next_known(pool: LabelledPool, known: Path | None, items: Path | None) -> NextKnown:

@@ -3,7 +3,7 @@
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,6 @@ from s2osc.pipeline.graph import AnswerGraph
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import SavedModel, load_model
 from s2osc.seeding import rng
-from s2osc.types import Answer
 
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 OPSET = 18
@@ -149,7 +148,7 @@ def check_graph(made: OnnxModel, saved: SavedModel) -> None:
     items = example_items(saved, made.extractor, N_CHECKED)
     inputs = features_of(items, made.extractor) if made.extractor else items
     found, answer = run_onnx(made.content, items), saved.model.answer(inputs)
-    gap = largest_gap(found, answer)
+    gap = float(np.abs(found["unknown_score"] - answer.unknown_score).max())
     if gap > CLOSE or not np.array_equal(found["label"], answer.labels):
         raise ModelError(
             f"the graph does not answer as the model does (scores differ by up to {gap:.1g}); "
@@ -161,9 +160,3 @@ def features_of(views: np.ndarray, extractor: FeatureExtractor) -> np.ndarray:
     """The features of views, as ``predict`` has them."""
     flat = torch.from_numpy(views.reshape(-1, *views.shape[2:]))
     return rounded(extractor.backbone.embed(flat)).reshape(*views.shape[:2], -1)
-
-
-def largest_gap(found: Mapping[str, np.ndarray], answer: Answer) -> float:
-    """How far the scores of a graph are from those of an answer."""
-    names = ("unknown_score", "confidence")
-    return max(float(np.abs(found[name] - getattr(answer, name)).max()) for name in names)

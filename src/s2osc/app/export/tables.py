@@ -21,7 +21,9 @@ def table_file(pool: LabelledPool, suffix: str) -> bytes:
 
 def json_lines(pool: LabelledPool) -> bytes:
     """An object in each line; what is not known is null."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(pool)).encode()
+    return "".join(
+        json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows(pool)
+    ).encode()
 
 
 def rows(pool: LabelledPool) -> list[dict[str, Any]]:
