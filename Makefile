@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check check-code format benchmark benchmark-stream setup clean
+.PHONY: demo test test-slow check check-code format benchmark benchmark-stream benchmark-page setup clean
 
 demo: $(READY)  ## the main job on real handwritten digits
 	$(BIN)/s2osc demo --out demo-results --force
+	@echo "Here: $(BIN)/s2osc page --results demo-results"
 
 # Each worker reads every test, so compiled ones are kept wherever Python is told not to.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
@@ -40,11 +41,14 @@ benchmark: $(READY)  ## speed and memory, as ratios within one run
 benchmark-stream: $(READY)  ## seconds of a window of 6,000 digits; needs MNIST and two free cores
 	$(BIN)/python benchmarks/stream_window.py
 
+benchmark-page: $(READY)  ## how quick the page is with 10,000 and 100,000 items; needs chromium and free cores
+	$(BIN)/python benchmarks/page.py
+
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench,demo,photos,onnx,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench,demo,photos,onnx,page,dev]'
 	touch $@
 
 clean:

@@ -56,13 +56,19 @@ def squared_distances(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.maximum(squares, 0)
 
 
-def leading_components(rows: np.ndarray, most: int) -> np.ndarray:
-    """(n, k) float64: the leading components, from 2 to ``most``; zeros where no row differs."""
+def leading_components(rows: np.ndarray, most: int, *, of: np.ndarray | None = None) -> np.ndarray:
+    """(n, k) float64: the leading components, from 2 to ``most``; zeros where no row differs.
+
+    They are found by ``rows``, and are those of the rows ``of``, if such are given.
+    """
     rows = rows.astype(np.float64)
     if len(rows) < 2 or not np.ptp(rows, axis=0).any():
-        return np.zeros((len(rows), 2))
+        return np.zeros((len(rows if of is None else of), 2))
     n_components = min(most, rows.shape[1], len(rows) - 1)
-    components = PCA(n_components, svd_solver="full").fit_transform(rows)
+    pca = PCA(n_components, svd_solver="full")
+    components = pca.fit_transform(rows)
+    if of is not None:
+        components = in_chunks(pca.transform, of, n_components)
     return np.pad(components, ((0, 0), (0, max(0, 2 - n_components))))
 
 

@@ -5,7 +5,7 @@ Code that works through something long wraps it in ``track``; nothing is shown u
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 T = TypeVar("T")
-_current: ContextVar[Progress | Console | None] = ContextVar("progress", default=None)
+Report = Callable[[str, int, int | None], None]
+"""Gets the name of a step, how much of it is done, and of how much, where that is known."""
+_current: ContextVar[Progress | Console | Report | None] = ContextVar("progress", default=None)
 
 LONG = 2.0
 """Seconds after which a step is worth a line where no bars can be drawn."""
@@ -48,6 +50,23 @@ def shown(console: Console | None = None) -> Iterator[None]:
             _current.reset(token)
 
 
+@contextmanager
+def reported(report: Report) -> Iterator[None]:
+    """Hand every step of every ``track`` within to ``report``, for a page to draw.
+
+    >>> with reported(print):
+    ...     _ = list(track("ab", "spelling", total=2))
+    spelling 0 2
+    spelling 1 2
+    spelling 2 2
+    """
+    token = _current.set(report)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
     """Yield ``items`` unchanged, showing how far it is under the name ``what``.
 
@@ -59,8 +78,20 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
         yield from items
     elif isinstance(bars, Console):
         yield from _with_a_line(items, what, bars)
+    elif not isinstance(bars, Progress):
+        yield from _with_reports(items, what, total, bars)
     else:
         yield from bars.track(items, total=total, description=what)
+
+
+def _with_reports(items: Iterable[T], what: str, total: int | None, report: Report) -> Iterator[T]:
+    """Yield ``items``, each reported once it is done."""
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    report(what, 0, total)
+    for done, item in enumerate(items, start=1):
+        yield item
+        report(what, done, total)
 
 
 def _with_a_line(items: Iterable[T], what: str, console: Console) -> Iterator[T]:

@@ -25,7 +25,7 @@ from files import (
     visible,
     write_images,
 )
-from s2osc.app import classify as jobs
+from s2osc.app import origin
 from s2osc.app.classify import Request, classify_files, demo
 from s2osc.app.predict import predict_files
 from s2osc.app.results_folder import RESULTS
@@ -463,7 +463,7 @@ def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkey
         "mnist5k", inputs, digits, tuple(map(str, range(10))), n_train=len(digits), flip=False
     )
     monkeypatch.setattr(drawing, "MAP_ITEMS", 200)
-    monkeypatch.setattr(jobs, "load_dataset", {"mnist5k": data}.__getitem__)
+    monkeypatch.setattr(origin, "load_dataset", {"mnist5k": data}.__getitem__)
     result = demo(tmp_path / "out", quick_request("plain"))
     assert result.classes == tuple("012345")
     assert result.summary()["items"] == {"known": 1800, "pool": 2200, "skipped": 0}

@@ -27,11 +27,11 @@ from s2osc.app.extract import (
     make_extractor,
     named_backbone,
 )
+from s2osc.app.origin import Origin, demo_items
 from s2osc.app.report import describe_result
-from s2osc.app.result import Origin, Result, skipped_note
+from s2osc.app.result import Result, skipped_note
 from s2osc.app.results_folder import ResultsFolder, results_folder
 from s2osc.data.columns import Table, choose_columns, notes_on_columns
-from s2osc.data.datasets import load_dataset
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
     MAX_MEGAPIXELS,
@@ -43,7 +43,6 @@ from s2osc.data.inputs import (
     open_known,
     open_known_and_pool,
 )
-from s2osc.data.splits import Protocol, split_dataset
 from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.text_models import load_text_model
@@ -58,7 +57,6 @@ from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
 
-DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(300, 200, 1_000))
 NEED_SEEDS = (
     "decision.false_alarm",
     "decision.false_alarm_of",
@@ -128,19 +126,46 @@ def classify_files(
             notes=notes,
             corrections=said.matched(pool_items.names, where),
         )
-        return publish_result(folder, replace(result, origin=Origin.now(known, pool)))
+        return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
 
 
-def demo(out: Path, request: Request, *, force: bool = False) -> Result:
+def demo(
+    out: Path,
+    request: Request,
+    *,
+    corrections: Corrections = NO_CORRECTIONS,
+    force: bool = False,
+) -> Result:
     """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
     device, clock = check_request(request), Stopwatch()
     with results_folder(out, force=force) as folder:
         with clock("read"):
             known, pool, represented = read_demo(request.seed)
         result = classify_items(
-            known, pool, request, represented=represented, device=device, clock=clock
+            known,
+            pool,
+            request,
+            represented=represented,
+            device=device,
+            clock=clock,
+            corrections=corrections.matched(pool.names, "the corrections"),
         )
-        return publish_result(folder, replace(result, origin=Origin.now()))
+        return publish_result(folder, replace(result, origin=origin_of(request)))
+
+
+def origin_of(request: Request, known: Path | None = None, pool: Path | None = None) -> Origin:
+    """Where the items come from, for those who show them or run it again; no paths: the demo."""
+    return Origin.now(
+        known,
+        pool,
+        side=request.side,
+        backbone=request.backbone,
+        embedding=request.embedding,
+        text_column=request.text_column,
+        keep_columns=tuple(request.keep_columns),
+        max_megapixels=request.max_megapixels,
+        changes=dict(request.changes),
+    )
 
 
 def publish_result(folder: ResultsFolder, result: Result) -> Result:
@@ -152,19 +177,11 @@ def publish_result(folder: ResultsFolder, result: Result) -> Result:
 
 def read_demo(seed: int) -> tuple[Items, Items, Representation]:
     """Known items and a pool of digits."""
-    digits = load_dataset("mnist5k")
-    split = split_dataset(digits, DEMO, seed)
-    known_names = [digits.classes[split.known_classes[label]] for label in split.known.labels]
-    pool_names = [digits.classes[label] for label in split.truth_classes]
-    known = Items(_numbered(len(known_names)), split.known.inputs, known_names)
-    pool = Items(_numbered(len(pool_names)), split.pool, pool_names)
-    height, width = digits.inputs.shape[1:3]
+    known, pool = demo_items(seed)
+    assert isinstance(pool.inputs, np.ndarray)
+    height, width = pool.inputs.shape[1:3]
     note = f"{len(known) + len(pool):,} digits of {height}x{width} in grey, as they come"
     return known, pool, Representation(InputShape("images", height, width, 1, note=note))
-
-
-def _numbered(n: int) -> list[str]:
-    return [f"digit {number}" for number in range(n)]
 
 
 # --- the method ------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -35,6 +34,7 @@ from s2osc.app.corrections import (
     corrections_table,
     read_corrections,
 )
+from s2osc.app.origin import Origin
 from s2osc.app.results_folder import (
     CHECKED,
     CORRECTIONS,
@@ -44,6 +44,7 @@ from s2osc.app.results_folder import (
     SEEDS,
     SKIPPED,
     SUMMARY,
+    TABLES,
     UNFINISHED,
     check_summary,
 )
@@ -93,21 +94,6 @@ FACTS: dict[str, Any] = {
     "seconds": dict[str, float],
 }
 """The fields of a result that stand in its summary as they are, and their types."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """When results were made, and of which files."""
-
-    at: str  # in UTC, as ISO 8601 writes it
-    known: str | None = None  # absolute paths; None: of no files
-    pool: str | None = None
-
-    @classmethod
-    def now(cls, known: Path | None = None, pool: Path | None = None) -> "Origin":
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        paths = (str(path.absolute()) if path else None for path in (known, pool))
-        return cls(at, *paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +272,24 @@ class Result:
 
         ``changes`` are settings of the decision; those that are not named stay as they were.
         """
+        result, changes = cls._measured(folder), changes or {}
+        if (folder / UNFINISHED).is_file() and not changes:
+            return result
+        with guarded(folder, COPY_AGAIN):
+            settings = change(result.decision, number_classes(changes, result.classes))
+            return result.decided(settings)
+
+    @classmethod
+    def load_as_decided(cls, folder: Path) -> "Result":
+        """The same with the answer that the tables hold: nothing is decided, so it is quick."""
+        result = cls._measured(folder)
+        if (folder / UNFINISHED).is_file():
+            return result
+        return replace(result, answer=read_answer(folder / TABLES[1], result))
+
+    @classmethod
+    def _measured(cls, folder: Path) -> "Result":
+        """What was measured; where the page is made, all items have their nearest class as yet."""
         check_summary(folder, folder)
         summary, unfinished = read_json(folder / SUMMARY, COPY_AGAIN), folder / UNFINISHED
         with guarded(folder / SUMMARY, COPY_AGAIN):
@@ -307,17 +311,12 @@ class Result:
                 f"{folder} holds scores of {len(measured['names'])} items, but its {SUMMARY} is "
                 f"about {summary['items']['pool']}; {COPY_AGAIN}"
             )
-        changes = number_classes(changes or {}, classes)
         check = read_check(folder / CHECKED, measured["names"])
         items = read_items(folder / ITEMS, len(measured["names"]))
         corrections = NO_CORRECTIONS
         if (folder / CORRECTIONS).exists():
             corrections = read_corrections(folder / CORRECTIONS)
-        result = cls(**facts, **measured, check=check, items=items, corrections=corrections)
-        if unfinished.is_file() and not changes:
-            return result
-        with guarded(folder, COPY_AGAIN):
-            return result.decided(change(result.decision, changes))
+        return cls(**facts, **measured, check=check, items=items, corrections=corrections)
 
 
 def skipped_note(skipped: Sequence[Skipped], where: str) -> list[str]:
@@ -583,6 +582,32 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
             if seed_odds is None
             else np.concatenate([_numbers(pool["odds"]), seed_odds]),
         }
+
+
+def read_answer(path: Path, result: Result) -> Answer:
+    """The answer in the tables that ``write_tables`` wrote; items that were learnt follow it."""
+    table, n = read_columns(path), len(result.names)
+    with guarded(path, COPY_AGAIN):
+        columns = {name: values.slice(0, n) for name, values in table.items()}
+        if _texts(columns["item"]) != result.names:
+            raise ValueError("it is not about the items that were measured")
+        labels = _labels(columns["label"], (*result.classes, *UNNAMED))
+        n_classes = len(result.classes)
+        groups = columns["group"].fill_null(-1).to_numpy().astype(np.int64)
+        if (
+            groups.min() < -1
+            or groups.max() >= n
+            or ((labels == n_classes + 1) != (groups >= 0)).any()
+        ):
+            raise ValueError("it has groups of items that are not unknown, or none of unknown ones")
+        return replace(
+            result.answer,
+            labels=np.where(labels >= n_classes, labels - n_classes + UNSURE, labels),
+            unknown_score=_numbers(columns["unknown_score"]),
+            confidence=_numbers(columns["confidence"]),
+            p_known=_numbers(columns["p_known"]),
+            groups=groups,
+        )
 
 
 def read_unfinished(path: Path, n_classes: int) -> dict[str, Any]:

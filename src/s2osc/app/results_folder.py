@@ -262,7 +262,7 @@ class ResultsFolder:
             stage = self._begin()
             try:
                 for name in keep:
-                    _link_or_copy(self.version / name, stage / name)
+                    link_or_copy(self.version / name, stage / name)
                 yield stage
                 files = {name: _digest(stage / name) for name in _files_in(stage) - plain}
                 self._check_places(files.keys() - keep)
@@ -313,7 +313,7 @@ class ResultsFolder:
         if names:
             stage = self._begin()
             for name in names:
-                _link_or_copy(self.out / name, stage / name)
+                link_or_copy(self.out / name, stage / name)
             self._complete(stage, {name: _digest(stage / name) for name in names})
             self._point_to(stage)
             if self._may_link():
@@ -487,7 +487,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _link_or_copy(source: Path, place: Path) -> None:
+def link_or_copy(source: Path, place: Path) -> None:
     """The same file under a second name where the disk can do that, else a copy."""
     place.parent.mkdir(parents=True, exist_ok=True)
     try:

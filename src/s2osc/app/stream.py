@@ -20,14 +20,15 @@ from s2osc.app.classify import (
     read_known,
 )
 from s2osc.app.extract import NOTHING, Trusted, restore
+from s2osc.app.origin import Origin
 from s2osc.app.report import describe_result
-from s2osc.app.result import Origin, Result, skipped_note, texts_of
-from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
+from s2osc.app.result import COPY_AGAIN, Result, read_facts, skipped_note, texts_of
+from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder, version_of
 from s2osc.data.columns import Table
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
-from s2osc.files import write_whole, writing
+from s2osc.files import read_json, write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod
@@ -64,6 +65,7 @@ from s2osc.stream.windows import (
     open_questions,
     open_window,
     take_answers,
+    take_items,
 )
 from s2osc.text import clean_name, clean_text
 from s2osc.types import Answer, Labelled
@@ -219,6 +221,7 @@ def window_files(
             learnt.state if learnt else opened.state,
             version=store.next_number,
             answer=digest_of(items.names, solution.answer),
+            results=clean_text(os.path.abspath(out)),
         )
         after = asked if asking.budget else close_questions(asked)
         result = make_result(
@@ -241,7 +244,11 @@ def window_files(
             result,
             questions=questions_of(after, items.names),
             stream=place_in_stream(after, folder),
-            origin=Origin.now(pool=pool),
+            origin=Origin.now(
+                pool=pool,
+                text_column=represented.shape.text_column or None,
+                max_megapixels=max_megapixels,
+            ),
         )
         with results.publish(plain=[QUERIES]) as stage:
             result.save(stage)
@@ -271,9 +278,9 @@ def open_both(folder: Path, out: Path, *, force: bool) -> Iterator[tuple[Store, 
             yield store, results
 
 
-def note_answer(state: StreamState, *, version: int, answer: str) -> StreamState:
-    """The state with the digest of the last window's answer, and the version it goes into."""
-    record = replace(state.history[-1], version=version, answer=answer)
+def note_answer(state: StreamState, *, version: int, answer: str, results: str) -> StreamState:
+    """The state with the digest of the last window's answer, its place, and its version."""
+    record = replace(state.history[-1], version=version, answer=answer, results=results)
     return replace(state, history=(*state.history[:-1], record))
 
 
@@ -452,6 +459,56 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
             store.write(learnt.state, f"answers to window {state.n_windows}")
     answered = describe_answers(state, learnt)
     return replace(answered, notes=[*answered.notes, *notes])
+
+
+def learn_labels(
+    folder: Path, out: Path, labels: Mapping[str, str], *, device: str = "auto"
+) -> Answered | None:
+    """Learn labels of items of the last window, whose results lie in ``out``; None without any.
+
+    Items that were asked about, or are in a group, are answers. The stream has no copy of the
+    others, so they are read again from where the window came from.
+    """
+    device = resolve_device(device)
+    with open_store(folder) as store:
+        state = store.read(device)
+        asked = set(state.questions.names if state.questions else ())
+        answers = {item: label for item, label in labels.items() if item in asked}
+        others = {item: label for item, label in labels.items() if item not in asked}
+        learnt = UpdatedStream(state, None, [])
+        with collect_warnings() as notes:
+            if answers:
+                learnt = take_answers(state, answers, device=device)
+            if others:
+                inputs = read_window_items(state, out, list(others), device)
+                more = take_items(learnt.state, inputs, list(others.values()), device=device)
+                learnt = more._replace(
+                    account=more.account or learnt.account, notes=[*learnt.notes, *more.notes]
+                )
+        if learnt.state is state:
+            return None
+        store.write(learnt.state, f"labels of window {state.n_windows}")
+    answered = describe_answers(state, learnt)
+    return replace(answered, notes=[*answered.notes, *notes])
+
+
+def read_window_items(
+    state: StreamState, out: Path, names: Sequence[str], device: str
+) -> np.ndarray:
+    """Items of a window as the networks get them, from where they came from."""
+    origin = read_facts(read_json(version_of(out) / SUMMARY, COPY_AGAIN))["origin"]
+    if origin is None or origin.pool is None:
+        raise DataError(f"{out} does not say where the items of its window lie")
+    represented = restore(state.facts.preparation, state.item_shape, device, NOTHING)
+    items = read_items(
+        Path(origin.pool), like=represented.shape, max_megapixels=origin.max_megapixels
+    )
+    row_of = {name: row for row, name in enumerate(items.names)}
+    missing = [name for name in names if name not in row_of]
+    if missing:
+        raise DataError(f"item {missing[0]!r} is not in {origin.pool} any more; put it back")
+    rows = [row_of[name] for name in names]
+    return represented.inputs(items.keep(rows).inputs, Stopwatch())
 
 
 def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:

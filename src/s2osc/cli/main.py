@@ -22,6 +22,7 @@ from typing import Any
 from s2osc.cli.bench import add_bench
 from s2osc.cli.data import add_data
 from s2osc.cli.export import add_export
+from s2osc.cli.page import add_page
 from s2osc.cli.pool import add_demo_and_settings, add_pool_commands
 from s2osc.cli.stream import add_stream
 from s2osc.errors import OutputError, ReportError, S2OSCError, S2OSCWarning
@@ -180,6 +181,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"s2osc {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_pool_commands(commands)
+    add_page(commands)
     add_export(commands)
     add_stream(commands)
     add_demo_and_settings(commands)

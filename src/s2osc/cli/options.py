@@ -311,6 +311,7 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
         say(f"  {'scores.parquet':<18} for `{command}`")
         if not audit["checked"]:
             say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
+        say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
 
 
 def _add_counts(

@@ -72,6 +72,8 @@ class PoolMap:
     points: np.ndarray  # (m, 2) float: the longer side runs from 0 to 1
     components: np.ndarray  # (m, c) float32: the embeddings, in as few dimensions as matter
     method: str  # in words, for the caption
+    pool_components: np.ndarray | None = None
+    """(n, c) float16, from -1 to 1: those of every item of the pool; older results lack them."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ def save_drawing(path: Path, drawing: Drawing) -> None:
         "items": drawing.map.items.astype(np.int64),
         "points": drawing.map.points.astype(np.float64),
         "components": drawing.map.components,
+        **({} if (all_of := drawing.map.pool_components) is None else {"pool_components": all_of}),
         "picture_items": np.array(list(drawing.pictures), np.int64),
         "picture_sizes": np.array([len(picture) for picture in pictures], np.int64),
         "pictures": np.concatenate([np.empty(0, np.uint8), *pictures]),
@@ -195,7 +198,10 @@ def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int
         sheet = SpriteSheet(
             uri, int(facts["width"]), int(facts["height"]), columns=int(facts["columns"])
         )
-    pool_map = PoolMap(items, points, components, facts["method"])
+    of_pool = arrays.get("pool_components")
+    if of_pool is not None and (len(of_pool) != n_items or not np.isfinite(of_pool).all()):
+        raise ValueError(f"its components are not those of the {n_items} items of the pool")
+    pool_map = PoolMap(items, points, components, facts["method"], of_pool)
     n_questions = int(facts.get("n_questions", 0))
     return Drawing(pool_map, sheet, pictures, bool(facts["is_crisp"]), questions, n_questions)
 
@@ -214,7 +220,19 @@ def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap
         method = f"two principal components, as t-SNE needs {FEWEST_FOR_TSNE} items"
     else:
         method, reduced = "t-SNE of the embeddings", _tsne(reduced, seed=seed)
-    return PoolMap(items, fit_to_page(reduced), components.astype(np.float32, order="C"), method)
+    return PoolMap(
+        items,
+        fit_to_page(reduced),
+        components.astype(np.float32, order="C"),
+        method,
+        _components_of_pool(embeddings, items),
+    )
+
+
+def _components_of_pool(embeddings: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """(n, c) float16 of every item, by the components of some; their scale is of no matter."""
+    found = leading_components(embeddings[items], N_COMPONENTS, of=embeddings)
+    return (found / (np.abs(found).max() or 1.0)).astype(np.float16)
 
 
 def sample_items(kinds: np.ndarray, at_most: int, *, seed: int) -> np.ndarray:

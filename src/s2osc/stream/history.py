@@ -77,6 +77,7 @@ class WindowRecord:
     audit: WindowAudit | None = None
     version: int | None = None  # of the state on disk that holds the window
     answer: str | None = None  # a digest of the answer on disk
+    results: str | None = None  # the folder that the answer was written to
     classes: Mapping[str, SeedAccuracy] | None = None  # after the last update
 
     @property

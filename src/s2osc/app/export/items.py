@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.app.corrections import Corrections
-from s2osc.app.result import COPY_AGAIN, PERSON, PROGRAM, Origin, read_columns, read_facts
+from s2osc.app.origin import Origin
+from s2osc.app.result import COPY_AGAIN, PERSON, PROGRAM, read_columns, read_facts
 from s2osc.app.results_folder import MODEL, SUMMARY
 from s2osc.data.images import Header
 from s2osc.data.inputs import UNKNOWN_NAME, Source, measure_items, open_items

@@ -1,0 +1,1 @@
+"""The page people work in: a thin layer over results and streams, and a store of what they did."""
