@@ -2,12 +2,21 @@
 
 from s2osc.version import __version__
 
-__all__ = ["S2OSC", "UNKNOWN", "CautionWarning", "OpenStream", "S2OSCWarning", "__version__"]
+__all__ = [
+    "S2OSC",
+    "UNKNOWN",
+    "CautionWarning",
+    "LabelledFolds",
+    "OpenStream",
+    "S2OSCWarning",
+    "__version__",
+]
 
 TYPE_CHECKING = False  # typing itself takes long to import, and Ctrl-C shall be quiet meanwhile
 if TYPE_CHECKING:
     from s2osc.errors import CautionWarning, S2OSCWarning
     from s2osc.estimator import S2OSC
+    from s2osc.folds import LabelledFolds
     from s2osc.stream.open_stream import OpenStream
     from s2osc.types import UNKNOWN
 
@@ -18,6 +27,10 @@ def __getattr__(name: str) -> object:
         from s2osc.estimator import S2OSC
 
         return S2OSC
+    if name == "LabelledFolds":
+        from s2osc.folds import LabelledFolds
+
+        return LabelledFolds
     if name == "OpenStream":
         from s2osc.stream.open_stream import OpenStream
 

@@ -129,8 +129,9 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
     model_ : the fitted model.
 
     Cautions of the audit are also raised as ``CautionWarning``. ``score``, and so cross-validation
-    without a ``scoring`` of its own, leaves rows of the pool out. ``transform`` gives the embedding
-    in which the student separates items.
+    without a ``scoring`` of its own, leaves rows of the pool out; with one, give
+    ``cv=s2osc.LabelledFolds(5)``. ``transform`` gives the embedding in which the student separates
+    items.
 
     Without a row of the pool there is nothing unknown to learn: the teacher answers alone.
 
@@ -280,8 +281,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy on labelled rows; rows of the pool have no label, and are left out."""
-        y = np.asarray(_without_missing(y))
-        in_pool = y == (POOL_TEXT if y.dtype.kind in "UOT" else POOL)
+        y, in_pool = np.asarray(_without_missing(y)), rows_of_pool(y)
         if np.any(in_pool):
             if np.all(in_pool):
                 raise DataError("every row is of the pool; give labelled rows to score")
@@ -553,6 +553,16 @@ def _as_inputs(X: np.ndarray) -> np.ndarray:
         except ValueError as error:
             raise DataError(f"X cannot be read as numbers: {error}") from error
     return check_inputs(X, "X")
+
+
+def rows_of_pool(y: Any) -> np.ndarray:
+    """(n,) whether a row is of the pool, by its label.
+
+    >>> rows_of_pool(["cat", None]).tolist(), rows_of_pool([3, -1]).tolist()
+    ([False, True], [False, True])
+    """
+    y = np.asarray(_without_missing(y))
+    return np.asarray(y == (POOL_TEXT if y.dtype.kind in "UOT" else POOL))
 
 
 def _without_missing(y: Any) -> Any:
