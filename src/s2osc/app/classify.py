@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from s2osc.app.extract import (
     ADVICE,
     AUTO,
@@ -44,7 +42,6 @@ from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod, Solution
-from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
@@ -86,10 +83,19 @@ class Request:
 
 
 def classify_files(
-    known: Path, pool: Path, out: Path, request: Request, *, force: bool = False
+    known: Path,
+    pool: Path,
+    out: Path,
+    request: Request,
+    *,
+    force: bool = False,
+    clock: Stopwatch | None = None,
 ) -> Result:
-    """Labelled files and a pool of files in, a folder of results out."""
-    device, clock = check_request(request), Stopwatch()
+    """Labelled files and a pool of files in, a folder of results out.
+
+    ``clock`` holds the seconds that passed before.
+    """
+    device, clock = check_request(request), clock or Stopwatch()
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
@@ -113,9 +119,11 @@ def classify_files(
         return publish_result(folder, result)
 
 
-def demo(out: Path, request: Request, *, force: bool = False) -> Result:
+def demo(
+    out: Path, request: Request, *, force: bool = False, clock: Stopwatch | None = None
+) -> Result:
     """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
-    device, clock = check_request(request), Stopwatch()
+    device, clock = check_request(request), clock or Stopwatch()
     with results_folder(out, force=force) as folder:
         with clock("read"):
             known, pool, represented = read_demo(request.seed)
@@ -127,9 +135,10 @@ def demo(out: Path, request: Request, *, force: bool = False) -> Result:
 
 def publish_result(folder: ResultsFolder, result: Result) -> Result:
     """The answer and the model first, then the same with words and page."""
-    with folder.publish() as stage:
+    clock = Stopwatch(result.seconds)
+    with clock("save"), folder.publish() as stage:
         result.save(stage)
-    return describe_result(folder, result)
+    return describe_result(folder, replace(result, seconds=clock.seconds))
 
 
 def read_demo(seed: int) -> tuple[Items, Items, Representation]:
@@ -282,7 +291,6 @@ def classify_items(
     return make_result(
         solution,
         pool,
-        inputs=pool_inputs,
         classes=classes,
         title=request.title,
         represented=represented,
@@ -301,7 +309,6 @@ def make_result(
     solution: Solution,
     pool: Items,
     *,
-    inputs: np.ndarray,  # (n, ...) of the pool, as the networks get them
     classes: tuple[str, ...],
     title: str,
     represented: Representation,
@@ -322,9 +329,7 @@ def make_result(
         truth=pool.labels,
         classes=classes,
         answer=solution.answer,
-        nearest_confidence=trust.evidence.nearest_confidence
-        if trust
-        else nearest_confidence(solution.model, inputs),
+        nearest_confidence=solution.nearest_confidence,
         evidence=trust.evidence if trust else None,
         leaves=solution.leaves if trust else None,
         audit=solution.audit(classes),

@@ -224,7 +224,6 @@ def window_files(
         result = make_result(
             solution,
             items,
-            inputs=inputs,
             classes=before.class_names,
             title=f"Window {after.n_windows}",
             represented=replace(represented, shape=describe_shape(represented.shape, len(items))),

@@ -11,6 +11,7 @@ from s2osc.cli.options import (
     add_device,
     add_force,
     add_paths,
+    add_profile,
     add_reading,
     add_representation,
     add_run,
@@ -52,6 +53,7 @@ def add_demo_and_settings(commands: Any) -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-results"), help="folder for results")
     add_force(parser)
     add_run(parser)
+    add_profile(parser)
     words = "list every hyper-parameter and its value"
     add_run(add_command(commands, "settings", list_settings, help=words))
 
@@ -78,6 +80,7 @@ def _add_classify(commands: Any) -> None:
     add_reading(parser)
     add_force(parser)
     add_run(parser)
+    add_profile(parser)
 
 
 def _add_predict(commands: Any) -> None:
@@ -145,17 +148,17 @@ def _add_check(commands: Any) -> None:
 
 
 def classify(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import classify_files
-    from s2osc.progress import shown
+    from s2osc.app.profiling import profiled
+    from s2osc.progress import Stopwatch, shown
 
-    request = request_of(options)
-    with shown():
+    clock = Stopwatch()
+    with profiled(options.profile), shown():
+        with clock("start"):
+            from s2osc.app.classify import classify_files
+
+            request = request_of(options)
         result = classify_files(
-            options.known,
-            options.pool,
-            options.out,
-            request,
-            force=options.force,
+            options.known, options.pool, options.out, request, force=options.force, clock=clock
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
 
@@ -269,12 +272,16 @@ def report(options: argparse.Namespace) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import demo as run_demo
-    from s2osc.progress import shown
+    from s2osc.app.profiling import profiled
+    from s2osc.progress import Stopwatch, shown
 
-    request = request_of(options)
-    with shown():
-        result = run_demo(options.out, request, force=options.force)
+    clock = Stopwatch()
+    with profiled(options.profile), shown():
+        with clock("start"):
+            from s2osc.app.classify import demo as run_demo
+
+            request = request_of(options)
+        result = run_demo(options.out, request, force=options.force, clock=clock)
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
 
 

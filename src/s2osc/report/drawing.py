@@ -248,7 +248,7 @@ def fit_to_page(points: np.ndarray) -> np.ndarray:
 
 
 def place_among(vectors: np.ndarray, fitted: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """(n, 2): the ``points`` of the ``fitted`` items, and the others among their neighbours' points.
+    """(n, 2): the ``fitted`` items at their ``points``, each other item among its neighbours.
 
     Of the nearest fitted items, those count that lie together: an item between two clusters in the
     space shall not lie in the void between them.
