@@ -209,7 +209,7 @@ def test_a_calibration_item_and_one_of_the_pool_that_change_places_keep_their_si
         order[[i, j]] = j, i
         swapped = measure(order)
         np.testing.assert_allclose(
-            swapped.signs.columns, measured.signs.columns[order], rtol=1e-5, atol=1e-6
+            swapped.signs.columns, measured.signs.columns[order], rtol=1e-5, atol=1e-5
         )
 
 
