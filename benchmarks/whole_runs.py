@@ -36,11 +36,28 @@ LEAST_ACCOUNTED = 0.95
 """Of the wall time: what the steps in summary.json add up to, at least."""
 
 
+class Items(NamedTuple):
+    """Labelled items, and those of a pool."""
+
+    known: np.ndarray
+    labels: np.ndarray
+    pool: np.ndarray
+    truth: np.ndarray
+
+    def save(self, folder: Path) -> tuple[str, str]:
+        """Write them as files that `s2osc` reads; their names."""
+        known, pool = folder / "known.npz", folder / "pool.npz"
+        np.savez(known, x=self.known, y=self.labels)
+        np.savez(pool, x=self.pool, y=self.truth)
+        return str(known), str(pool)
+
+
 class Case(NamedTuple):
     """A run: what it is given, and for how long it may take."""
 
-    options: Callable[[Path, Path | None], list[str]]  # of `s2osc`, from a folder for its inputs
     seconds: float  # at most, on two free cores
+    items: Callable[[Path | None], Items] | None = None  # from a folder of data; None: the demo
+    is_window: bool = False  # of a stream that begins with the labelled items
 
 
 @dataclass(frozen=True)
@@ -80,42 +97,26 @@ def make_vectors(n: int, n_classes: int, seed: int) -> tuple[np.ndarray, np.ndar
     return (factors @ mixing + 0.3 * random.normal(size=(n, 256))).astype(np.float32), labels
 
 
-def classify(
-    folder: Path, known: tuple[np.ndarray, ...], pool: tuple[np.ndarray, ...]
-) -> list[str]:
-    """The options to classify arrays, each (items, labels)."""
-    options = ["classify"]
-    for name, (inputs, labels) in (("known", known), ("pool", pool)):
-        np.savez(folder / f"{name}.npz", x=inputs, y=labels)
-        options += [f"--{name}", str(folder / f"{name}.npz")]
-    return options
-
-
-def vectors(n_known: int, n_pool: int) -> Callable[[Path, Path | None], list[str]]:
-    return lambda folder, _: classify(
-        folder,
-        known=make_vectors(n_known, N_KNOWN, seed=1),
-        pool=make_vectors(n_pool, N_CLASSES, seed=2),
+def vectors(n_known: int, n_pool: int) -> Callable[[Path | None], Items]:
+    return lambda _: Items(
+        *make_vectors(n_known, N_KNOWN, seed=1), *make_vectors(n_pool, N_CLASSES, seed=2)
     )
 
 
 def digits(
     n_known: int, n_pool: int, *, data: str = "mnist5k", side: int = 28
-) -> Callable[[Path, Path | None], list[str]]:
+) -> Callable[[Path | None], Items]:
     """So many digits from 0 to 7 that are labelled, and of all ten in the pool."""
 
-    def options(folder: Path, data_folder: Path | None) -> list[str]:
-        dataset = load_dataset(data, data_folder)
+    def draw(folder: Path | None) -> Items:
+        dataset = load_dataset(data, folder)
         rows = np.random.default_rng(0).permutation(len(dataset.labels))
         known = rows[dataset.labels[rows] < N_KNOWN][:n_known]
-        pool = np.setdiff1d(rows, known)
-        pool = np.random.default_rng(1).permutation(pool)[:n_pool]
-        parts = [
-            (resized(dataset.inputs[part], side), dataset.labels[part]) for part in (known, pool)
-        ]
-        return classify(folder, *parts)
+        pool = rows[~np.isin(rows, known)][:n_pool]
+        images = resized(dataset.inputs, side)
+        return Items(images[known], dataset.labels[known], images[pool], dataset.labels[pool])
 
-    return options
+    return draw
 
 
 def resized(images: np.ndarray, side: int) -> np.ndarray:
@@ -128,13 +129,19 @@ def resized(images: np.ndarray, side: int) -> np.ndarray:
 
 
 CASES = {
-    "vectors": Case(vectors(3_000, 2_500), 12),
-    "many vectors": Case(vectors(10_000, 10_000), 30),
-    "demo": Case(lambda *_: ["demo"], 30),
-    "small images": Case(digits(1_300, 900, side=16), 25),
-    "mnist": Case(digits(20_000, 16_000, data="mnist"), 75),
+    "vectors": Case(12, vectors(3_000, 2_500)),
+    "many vectors": Case(30, vectors(10_000, 10_000)),
+    "window of vectors": Case(6, vectors(3_000, 1_000), is_window=True),
+    "demo": Case(30),
+    "small images": Case(25, digits(1_300, 900, side=16)),
+    "window of images": Case(25, digits(3_000, 1_000), is_window=True),
+    "mnist": Case(75, digits(20_000, 16_000, data="mnist")),
 }
 WITHOUT_DATA = [name for name in CASES if name != "mnist"]
+
+
+def s2osc(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "s2osc", *words], check=True, stdout=subprocess.DEVNULL)
 
 
 def run(name: str, data_folder: Path | None) -> Timing:
@@ -142,15 +149,20 @@ def run(name: str, data_folder: Path | None) -> Timing:
     case = CASES[name]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        options = case.options(folder, data_folder)
-        command = [sys.executable, "-m", "s2osc", *options, "--out", str(folder / "out")]
+        words = ["demo"]
+        if case.items:
+            known, pool = case.items(data_folder).save(folder)
+            words = ["classify", "--known", known, "--pool", pool]
+            if case.is_window:
+                state = str(folder / "stream")
+                s2osc("stream", "init", "--known", known, "--state", state)
+                words = ["stream", "window", "--state", state, "--pool", pool]
         started = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        s2osc(*words, "--out", str(folder / "out"))
         seconds = time.perf_counter() - started
         summary = json.loads((folder / "out" / "summary.json").read_bytes())
-    return Timing(
-        name, round(seconds, 2), case.seconds, summary["seconds"], summary["metrics"]["f1"]
-    )
+    f1 = summary["metrics"]["f1"]
+    return Timing(name, round(seconds, 2), case.seconds, summary["seconds"], f1)
 
 
 def main() -> int:

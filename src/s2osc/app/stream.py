@@ -184,6 +184,7 @@ def window_files(
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
+    clock: Stopwatch | None = None,
 ) -> Window:
     """Answer for the next window: a folder of results, and questions to answer.
 
@@ -194,11 +195,12 @@ def window_files(
     Such results are recognised by ``stream`` in their summary.json, and the next ones replace them.
     """
     check_apart(folder, out)
-    device, clock = resolve_device(device), Stopwatch()
+    device, clock = resolve_device(device), clock or Stopwatch()
     if self_taught:
         asking = replace(asking, budget=0)
     with open_both(folder, out, force=force) as (store, results):
-        before = store.read(device)
+        with clock("read"):
+            before = store.read(device)
         preset, method = choose_decision(before, decision or {})
         represented = restore(before.facts.preparation, before.item_shape, device, trusted)
         with clock("read"):
@@ -243,12 +245,14 @@ def window_files(
             questions=questions_of(after, items.names),
             stream=place_in_stream(after, folder),
         )
-        with results.publish(plain=[QUERIES]) as stage:
-            result.save(stage)
-            (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
-            version = store.prepare(after, f"window {after.n_windows}")
-        store.confirm(version)
-        result = describe_result(results, result)
+        clock = Stopwatch(result.seconds)
+        with clock("save"):
+            with results.publish(plain=[QUERIES]) as stage:
+                result.save(stage)
+                (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
+                version = store.prepare(after, f"window {after.n_windows}")
+            store.confirm(version)
+        result = describe_result(results, replace(result, seconds=clock.seconds))
     answered = learnt and describe_answers(opened.state, learnt)
     return Window(result, answered if answered and answered.has_any else None)
 
