@@ -100,11 +100,26 @@ def test_counts_that_are_mostly_zero_are_scaled_by_the_others():
     assert 0.5 < np.median(scaled[900:]) < 1
 
 
-def test_labelled_items_and_pool_have_one_scale():
-    first, second = random().normal(0, 1, (300, 2)), random().normal(4, 1, (300, 2))
-    apart, together = fit_scaling(first, second), fit_scaling(np.concatenate([first, second]))
-    np.testing.assert_array_equal(apart.centre, together.centre)
-    np.testing.assert_array_equal(apart.spread, together.spread)
+def test_labelled_items_and_pool_have_one_scale_with_the_larger_spread():
+    first, second = random().normal(0, 1, (300, 2)), random().normal(4, 3, (300, 2))
+    scaling, together = fit_scaling(first, second), fit_scaling(np.concatenate([first, second]))
+    np.testing.assert_array_equal(scaling.centre, together.centre)
+    np.testing.assert_array_equal(scaling.spread, fit_scaling(second).spread)
+    np.testing.assert_array_equal(scaling.spread, fit_scaling(second, first).spread)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda x: x + 0.1, lambda x: x + random().normal(0, 0.1, len(x))]
+)
+def test_zeros_that_another_source_changes_a_little_do_not_set_the_scale(change):
+    counts = np.where(np.arange(N) < 900, 0, random().poisson(20, N)).astype(float)
+    scaling = fit_scaling(counts[:, None], change(counts)[:, None])
+    assert np.abs(scaling.transform(np.array([[0.0], [0.1]]))).max() < 0.1
+
+
+def test_a_column_that_is_constant_in_each_part_is_scaled_by_their_difference():
+    scaling = fit_scaling(np.zeros((4, 1)), np.ones((4, 1)))
+    assert scaling.spread.item() > 0
 
 
 def test_an_embedding_keeps_its_direction():
@@ -189,3 +204,9 @@ def test_taming_is_smooth_odd_and_never_falls():
     np.testing.assert_allclose(tamed, -tamed[::-1], atol=1e-12)
     assert np.all(slopes > 0)
     assert np.abs(np.diff(slopes)).max() < 0.02
+
+
+def test_noise_on_a_column_that_is_constant_among_labelled_items_stays_small():
+    pool = np.where(np.arange(N) < 950, 0, 10.0) + random().normal(0, 0.1, N)
+    scaling = fit_scaling(np.zeros((50, 1)), pool[:, None])
+    assert np.abs(scaling.transform(np.full((1, 1), 0.2))).max() < 0.2

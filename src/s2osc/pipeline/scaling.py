@@ -67,17 +67,22 @@ def fit_scaling(*parts: np.ndarray) -> Scaling:
 
     The spread is the median distance of those items that do not lie at the median, as a deviation.
     So it is that of a Gaussian column, it ignores how far the farthest items lie, and a column of
-    mostly zeros or of zeros and ones is scaled by what else it holds, however rare that is.
+    mostly zeros or of zeros and ones is scaled by what else it holds, however rare that is. It is
+    the larger one of labelled items and pool: zeros that another source moves a little, or gives a
+    little noise, would make a small spread of nothing but that. For the same reason a column in
+    which one of the two does not vary has the standard deviation of all, which far values raise.
 
-    >>> fit_scaling(np.array([[0.0], [0.0], [0.0], [2.0]])).spread.tolist()
+    >>> fit_scaling(np.array([[0.0], [0.0], [0.0], [2.0]]), np.full((4, 1), 0.1)).spread.tolist()
     [2.9652]
     """
     if parts[0].dtype == np.uint8:
         return UNSCALED
-    sample = np.concatenate([part[:: -(-len(part) // N_FITTED) or 1] for part in parts])
-    columns = sample.reshape(-1, sample.shape[-1]).T
-    scales = [_median_and_spread(column.astype(np.float64)) for column in columns]
-    centre, spread = np.array(scales).T
+    samples = [_rows_of_vectors(part[:: -(-len(part) // N_FITTED) or 1]) for part in parts]
+    together = np.concatenate(samples).T.astype(np.float64)
+    centre = np.array([_lower_median(column) for column in together])
+    spreads = np.array([_spreads(sample) for sample in samples if len(sample)])
+    spread, is_constant = spreads.max(axis=0), ~spreads.all(axis=0)
+    spread[is_constant] = np.maximum(spread, _deviations(together))[is_constant]
     return Scaling(centre, spread, _weights(spread))
 
 
@@ -94,13 +99,28 @@ def _weights(spread: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _median_and_spread(column: np.ndarray) -> tuple[float, float]:
+def _rows_of_vectors(inputs: np.ndarray) -> np.ndarray:
+    """Vectors, or stacked views of them, one in each row."""
+    return inputs.reshape(-1, inputs.shape[-1])
+
+
+def _spreads(vectors: np.ndarray) -> np.ndarray:
+    """(D,) the spread of each column."""
+    return np.array([_spread(column) for column in vectors.T.astype(np.float64)])
+
+
+def _deviations(columns: np.ndarray) -> np.ndarray:
+    """(D,) the standard deviation of each column (D, n); 0 where rounding alone makes it."""
+    deviations = columns.std(axis=1)
+    largest = np.abs(columns).max(axis=1)
+    return np.asarray(np.where(deviations > ROUNDING * largest, deviations, 0.0))
+
+
+def _spread(column: np.ndarray) -> float:
     centre = _lower_median(column)
     distance = np.abs(column - centre)
     differs = distance > ROUNDING * np.maximum(np.abs(column), abs(centre))
-    if not differs.any():
-        return centre, 0.0
-    return centre, OF_A_GAUSSIAN * _lower_median(distance[differs])
+    return OF_A_GAUSSIAN * _lower_median(distance[differs]) if differs.any() else 0.0
 
 
 def _lower_median(values: np.ndarray) -> float:

@@ -75,10 +75,10 @@ def test_what_the_comparison_of_the_sources_found_comes_back_from_the_file():
     assert record["findable_share"] == 0.0025
     assert record["sources"] == {
         **{"p_value": 0.002, "level": 0.01, "n_pool": 80, "n_labelled": 31, "differ": True},
-        **{"signs": ["w", "entropy"], "changes": [], "still_differ": False},
+        **{"signs": ["w", "entropy"], "changes": [], "still_differ": False, "is_suspected": False},
     }
     assert Audit.from_json(record) == audit
-    for name in ("changes", "still_differ"):  # which files of old do not have
+    for name in ("changes", "still_differ", "is_suspected"):  # which files of old do not have
         del record["sources"][name]
     assert Audit.from_json(record) == audit
     assert audit.sources_differ

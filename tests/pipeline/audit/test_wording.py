@@ -119,6 +119,17 @@ def test_another_source_is_told_first(audit):
     assert others == cautions(audit)
 
 
+def test_a_source_that_is_only_suspected_is_no_caution_but_leaves_the_answer_open():
+    suspected = replace(
+        OTHER, differ=False, changes=("noise of about 4 of 255",), is_suspected=True
+    )
+    told = sentence(replace(NOTHING, sources=suspected))
+    assert told.startswith("Cannot tell whether anything in this pool is unknown")
+    assert "noise of about 4 of 255" in told
+    assert cautions(replace(NOTHING, sources=suspected)) == cautions(NOTHING)
+    assert replace(NOTHING, sources=suspected).with_missed().unknown_share.high == 1
+
+
 def test_a_source_that_a_small_change_explains_is_told_with_the_change():
     matched = replace(OTHER, changes=("noise of about 12 of 255",), still_differ=False)
     for audit in (make_audit(), NOTHING):

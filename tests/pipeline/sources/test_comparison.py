@@ -15,6 +15,7 @@ from s2osc.pipeline.sources.comparison import (
     bring_to_pool,
     compare_sources,
     move_held_back,
+    share_of_sure,
     sure_items,
 )
 
@@ -250,3 +251,26 @@ def test_the_level_decides():
         found = comparison([0.0], [0.5])._replace(p_value=p_value)
         assert found.differ == differ
     assert not comparison([0.0], [0.5])._replace(n_sure=FEWEST_SURE - 1).differ
+
+
+# How many surely known items the pool lacks
+
+
+def share_with(lacking):
+    """The share of sure items where the pool has none in the predicted classes ``lacking``."""
+    names = ROWS % 5
+    is_sure = (ROWS // 5 % 3 == 0) & ~(IS_POOL & np.isin(names, lacking))
+    return share_of_sure(is_sure, names, IS_SPY, IS_JUDGE)
+
+
+def test_unknown_items_in_the_place_of_three_of_five_classes_are_no_other_source():
+    assert share_with([0, 1, 3]) == pytest.approx(1, abs=0.1)
+
+
+def test_a_source_that_moves_nearly_all_classes_leaves_few_sure_items():
+    assert share_with([0, 1, 3, 4]) == 0
+
+
+def test_without_a_class_to_compare_nothing_is_sure():
+    nowhere = np.zeros(len(ROWS), bool)
+    assert share_of_sure(nowhere, ROWS % 5, IS_SPY, IS_JUDGE) == 0

@@ -93,3 +93,14 @@ def test_one_column_one_reference_and_classes_without_one_give_numbers():
     vectors = np.arange(6, dtype=np.float32)[:, None]
     energy = minor_energy(vectors, np.array([0, 0, 1, 1, 2, 2]), np.arange(6) == 0, seed=0)
     assert np.isfinite(energy).all()
+
+
+def test_all_columns_are_one_kind_of_trace_and_noise_is_another():
+    vectors = random().normal(size=(60, 3)).astype(np.float32)
+    found = measure_traces(vectors, np.zeros(60, int), np.arange(60) < 30, seed=0)
+    assert found.mean_of_kinds(np.array([1.0, 2.0, 6.0, 5.0])).tolist() == [3.0, 5.0]
+    images = measure_traces(
+        np.zeros((2, 9, 9), np.uint8), np.zeros(2, int), np.ones(2, bool), seed=0
+    )
+    values = np.arange(float(len(images.names)))
+    np.testing.assert_array_equal(images.mean_of_kinds(values), values)

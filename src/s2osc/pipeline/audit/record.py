@@ -40,6 +40,7 @@ class SourcesAudit:
     signs: tuple[str, ...]  # that still tell the sources apart, most first
     changes: tuple[str, ...] = ()  # that labelled items were given to look like those of the pool
     still_differ: bool = False  # in spite of the changes
+    is_suspected: bool = False  # the changes are not shown, but would explain what stands out
 
     @property
     def remain_apart(self) -> bool:
@@ -243,6 +244,11 @@ class Audit:
         """Whether labelled items and pool differ in spite of all that was done about it."""
         return self.sources is not None and self.sources.remain_apart
 
+    @property
+    def source_is_suspected(self) -> bool:
+        """Whether something stands out, and another source would explain it as well."""
+        return self.sources is not None and self.sources.is_suspected
+
     def of_same_fit(self, other: Self) -> Self:
         """This audit with what does not depend on the decision taken from another one."""
         weights = {each.name: each.weight for each in other.classes}
@@ -261,7 +267,8 @@ class Audit:
         """Where nothing was found: what could be there unseen is part of the unknown share."""
         if not self.nothing_unknown:
             return self
-        missed = 1.0 if self.sources_remain_apart else self.findable_share or 0.0
+        is_open = self.sources_remain_apart or self.source_is_suspected
+        missed = 1.0 if is_open else self.findable_share or 0.0
         share = self.unknown_share
         return replace(self, unknown_share=share._replace(high=max(share.high, missed)))
 

@@ -116,6 +116,12 @@ def _nothing_unknown(audit: Audit) -> str:
             "Cannot tell whether anything in it is unknown: nothing stands out beyond what another "
             "source may do to known items; every item is given a known class."
         )
+    if audit.sources is not None and audit.sources.is_suspected:
+        return (
+            "Cannot tell whether anything in this pool is unknown: something stands out, but known "
+            f"items with {listed(audit.sources.changes)} would stand out as well; every item is "
+            "given a known class; check a few of the pool."
+        )
     if share is not None and share > CANNOT_TELL:
         return (
             f"Cannot tell whether anything in this pool is unknown: with {items}, only a class of "

@@ -293,7 +293,7 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
     found = matched.first if matched.changes else last
     if not found.is_possible:
         return None
-    still_differ = last.differ or matched.is_apart
+    still_differ = not matched.is_suspected and (last.differ or matched.is_apart)
     order = np.argsort(-np.abs(last.deviations), kind="stable")
     clear = [signs[i] for i in order if abs(last.deviations[i]) > CLEAR_MOVE]
     return SourcesAudit(
@@ -301,8 +301,9 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
         level=LEVEL,
         n_pool=found.n_sure,
         n_labelled=found.n_compared,
-        differ=still_differ or bool(matched.changes),
+        differ=still_differ or (bool(matched.changes) and not matched.is_suspected),
         signs=tuple(clear) if still_differ else (),
         changes=tuple(change.in_words() for change in matched.changes),
         still_differ=still_differ,
+        is_suspected=matched.is_suspected,
     )

@@ -28,8 +28,8 @@ from s2osc.pipeline.sources.comparison import (
     FEWEST_SURE,
     Comparison,
     RankSums,
-    best_share_of_sure,
     compare_sources,
+    share_of_sure,
     sure_strata,
     surest_items,
 )
@@ -42,7 +42,7 @@ MOST_STEPS = 3
 BETTER = 0.7
 """Of the misfit: what a change may leave at most, to be worth it."""
 FEWEST_THERE = 0.5
-"""Of the surely known items of a predicted class: where fewer are left in every class, and unless
+"""Of the surely known items of a predicted class: where fewer are left in nearly all, and unless
 most of the pool is unknown, it is not unknown items that took their place."""
 MANY_COMPARED = 200
 """Surely known labelled items, from which on a source that matters shows in the comparison."""
@@ -61,20 +61,21 @@ class Matched(NamedTuple):
     changes: tuple[Change, ...] = ()  # of the labelled items, in their order
     first: Comparison | None = None  # before any change
     last: Comparison | None = None  # after all
+    is_suspected: bool = False  # the changes would explain what stands out, but are not shown
 
     @property
     def sure_share(self) -> float:
-        """Surely known items of the pool, relative to labelled ones, where fewest are missing."""
+        """Surely known items of the pool, relative to labelled ones, where few are missing."""
         assert self.inputs is not None
         assert self.last is not None
         _, names, is_spy, is_judge = self.inputs.free
-        return best_share_of_sure(self.last.is_sure, names, is_spy, is_judge)
+        return share_of_sure(self.last.is_sure, names, is_spy, is_judge)
 
     @property
     def is_apart(self) -> bool:
         """Whether the sources differ, changed or not.
 
-        They also do where less says so, if most sure items are missing in every predicted class.
+        They also do where less says so, if most sure items are missing in nearly all classes.
         """
         if self.last is None or not self.last.may_differ:
             return False
@@ -84,8 +85,8 @@ class Matched(NamedTuple):
     def unexplained(self) -> float:
         """The share of the pool that seems to be known and that its source makes strange.
 
-        It counts where the sources differ and most sure items are missing in every predicted class:
-        unless most of the pool is unknown, that is what the source does.
+        It counts where the sources differ and most sure items are missing in nearly all predicted
+        classes: unless most of the pool is unknown, that is what the source does.
         """
         if not (self.changes or self.is_apart) or self.sure_share >= FEWEST_THERE:
             return 0.0
@@ -162,7 +163,8 @@ def suspected_source(matched: Matched, *, seed: int) -> Matched | None:
     if matched.changes or found is None or not found.is_possible:
         return None
     if found.may_differ or found.n_compared < MANY_COMPARED:
-        return with_change(matched, seed=seed, better=1.0)
+        suspected = with_change(matched, seed=seed, better=1.0)
+        return suspected and suspected._replace(is_suspected=True)
     return None
 
 
@@ -228,19 +230,25 @@ class SureItems(NamedTuple):
     unchanged: np.ndarray | None = None  # traces of pool and references; None: they depend on all
 
     def misfit(self, judges: np.ndarray, *, seed: int) -> float:
-        """How far the traces of the pool are from those of ``judges``: the sum of all squares."""
+        """How far the traces of the pool are from those of ``judges``: the squares of each kind.
+
+        Noise is one trace beside many columns; by their sum, noise that hides every difference of
+        columns would fit best.
+        """
         classes = np.concatenate([self.pool_classes, self.judge_classes, self.reference_classes])
         inputs = np.concatenate([self.pool, judges, self.references])
         is_reference = np.arange(len(inputs)) >= len(self.pool) + len(judges)
         if self.unchanged is None:
-            traces = measure_traces(inputs, classes, is_reference, seed=seed).columns
+            traces = measure_traces(inputs, classes, is_reference, seed=seed)
         else:
             of_pool, of_references = np.split(self.unchanged, [len(self.pool)])
-            traces = np.concatenate([of_pool, image_traces(judges).columns, of_references])
+            found = image_traces(judges)
+            traces = found._replace(columns=np.concatenate([of_pool, found.columns, of_references]))
         is_judge = ~is_reference & (np.arange(len(inputs)) >= len(self.pool))
         strata = sure_strata(~is_reference, classes, is_reference, is_judge | is_reference)
-        sums = RankSums.of([traces[rows] for rows in strata])
-        return float((sums.deviations([~is_judge[rows] for rows in strata]) ** 2).sum())
+        sums = RankSums.of([traces.columns[rows] for rows in strata])
+        deviations = sums.deviations([~is_judge[rows] for rows in strata])
+        return float(traces.mean_of_kinds(deviations**2).sum())
 
 
 def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> SureItems:

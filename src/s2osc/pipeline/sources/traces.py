@@ -17,6 +17,8 @@ from s2osc.seeding import derive
 
 NOISE = "noise"
 """The trace of noise, in images and vectors."""
+COLUMN = "column "
+"""How the traces that are columns of vectors are named, before their number."""
 CHUNK = 4_096
 BLOCK = 8
 """Pixels of a side of the blocks that JPEG compresses by themselves."""
@@ -39,6 +41,11 @@ class Traces(NamedTuple):
     columns: np.ndarray  # (n, m)
     names: tuple[str, ...]
 
+    def mean_of_kinds(self, values: np.ndarray) -> np.ndarray:
+        """The mean of ``values`` (m,) over each kind: all columns of vectors are of one."""
+        kinds = np.array([COLUMN if name.startswith(COLUMN) else name for name in self.names])
+        return np.array([values[kinds == kind].mean() for kind in dict.fromkeys(kinds)])
+
 
 def measure_traces(
     inputs: np.ndarray, classes: np.ndarray, is_reference: np.ndarray, *, seed: int
@@ -51,7 +58,7 @@ def measure_traces(
     if vectors.shape[1] > MOST_COLUMNS:
         columns = principal_components(vectors, MOST_COLUMNS, seed=seed)
     energy = minor_energy(vectors, classes, is_reference, seed=seed)
-    names = (*(f"column {number}" for number in range(columns.shape[1])), NOISE)
+    names = (*(f"{COLUMN}{number}" for number in range(columns.shape[1])), NOISE)
     return Traces(np.column_stack([columns, energy]), names)
 
 
