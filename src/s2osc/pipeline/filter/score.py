@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from s2osc.seeding import derive
 
@@ -56,8 +57,10 @@ def learn_score(
                 monotonic_cst=[1] * levels.shape[1],
                 random_state=state,
             )
-            trees.fit(levels[rest], ~is_seed[rest], sample_weight=importance[rest])
-            score[part] += trees.decision_function(levels[part]) / N_REPEATS
+            # Trees this small take several threads four times as long as one.
+            with threadpool_limits(1, user_api="openmp"):
+                trees.fit(levels[rest], ~is_seed[rest], sample_weight=importance[rest])
+                score[part] += trees.decision_function(levels[part]) / N_REPEATS
     # Trees give many items the same value; the mean rank breaks the ties.
     return score + 1e-4 * columns.mean(axis=1)
 
