@@ -93,7 +93,7 @@ def _gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
     for number, share in ((first, strength - to_next), ((first + 1) % DIRECTIONS, to_next)):
         places = (DIRECTIONS * cell + number).ravel()
         flat += np.bincount(places, share.ravel(), minlength=len(flat))
-    flat = flat.reshape(n, -1)
+    flat = flat.reshape(n, n_in_all * DIRECTIONS)
     return np.sqrt(flat / (flat.sum(axis=1, keepdims=True) + 1e-6)).astype(np.float32)
 
 
