@@ -33,10 +33,11 @@ format: $(READY)
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
 
-benchmark: $(READY)  ## speed and memory, as ratios within one run
+benchmark: $(READY)  ## speed and memory: ratios within one run, and seconds of whole runs
 	$(BIN)/python benchmarks/step_of_g.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/post_hoc.py
+	$(BIN)/python benchmarks/whole_runs.py --to benchmarks/whole-runs.json
 
 benchmark-stream: $(READY)  ## seconds of a window of 6,000 digits; needs MNIST and two free cores
 	$(BIN)/python benchmarks/stream_window.py

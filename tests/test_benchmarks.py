@@ -21,7 +21,7 @@ def load(name):
     return module
 
 
-step_of_g, scoring = load("step_of_g"), load("scoring")
+step_of_g, scoring, whole_runs = load("step_of_g"), load("scoring"), load("whole_runs")
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +87,18 @@ def test_scoring_costs_little_more_than_the_forward_pass():
 @pytest.mark.slow
 def test_scoring_needs_little_memory_beyond_the_array():
     assert scoring.measure_memory().extra <= scoring.AT_MOST_EXTRA
+
+
+def test_a_whole_run_takes_no_longer_than_its_limit_and_accounts_for_its_time():
+    timing = whole_runs.Timing("vectors", 10.0, 12.0, {"start": 2.0, "filter": 7.6}, 0.9)
+    assert timing.holds
+    assert not replace(timing, limit=9.0).holds
+    assert not replace(timing, steps={"filter": 7.6}).holds
+    assert timing.in_words().endswith("96% by step: start 2.0, filter 7.6")
+
+
+@pytest.mark.parametrize("name", ["vectors", "small images"])
+def test_the_pool_of_a_whole_run_has_classes_that_are_not_labelled(name):
+    items = whole_runs.CASES[name].items(None)
+    assert set(items.labels) < set(items.truth)
+    assert items.known.shape[1:] == items.pool.shape[1:]

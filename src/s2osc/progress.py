@@ -5,7 +5,7 @@ Code that works through something long wraps it in ``track``; nothing is shown u
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
@@ -115,8 +115,9 @@ class Stopwatch:
     ['teacher']
     """
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        """Goes on from the seconds of the steps ``before``."""
+        self.seconds: dict[str, float] = dict(before or {})
 
     @contextmanager
     def __call__(self, step: str) -> Iterator[None]:

@@ -31,7 +31,8 @@ def same(one: Path, other: Path) -> None:
     assert first.keys() == second.keys()
     assert first["audit"] == second["audit"]
     assert first["warnings"] == second["warnings"]
-    assert first["seconds"].keys() == second["seconds"].keys()
+    # The first summary of a run is saved before its saving has taken any time.
+    assert first["seconds"].keys() ^ second["seconds"].keys() <= {"save"}
 
 
 @pytest.mark.parametrize(("module", "step"), STEPS)

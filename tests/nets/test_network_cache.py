@@ -38,7 +38,7 @@ def trained(monkeypatch) -> list[int]:
 
 
 def f_of(known=KNOWN, settings=SETTINGS, *, seed=0, augmentation=AugmentSettings()):  # noqa: B008
-    return train_teacher(known, settings, augmentation, seed=seed, device="cpu")
+    return train_teacher(known, settings, augmentation, seed=seed, device="cpu").teacher
 
 
 def weights(f):

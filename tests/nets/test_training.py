@@ -110,6 +110,28 @@ def test_later_steps_remember_earlier_gradients():
     np.testing.assert_allclose(network.head.bias.detach(), -0.1 * (1.9 + 2.71), rtol=1e-6)
 
 
+def test_steps_are_those_of_the_optimiser_of_torch():
+    ours, theirs = Network(TINY_NETWORK, (3,), 2), Network(TINY_NETWORK, (3,), 2)
+    theirs.load_state_dict(ours.state_dict())
+    batches = [torch.randn(4, 3) for _ in range(5)]
+    train(
+        ours, iter(batches), lambda batch: ours(batch).square().mean(), CONSTANT, n_steps=5, what=""
+    )
+    optimiser = torch.optim.SGD(
+        theirs.parameters(),
+        CONSTANT.learning_rate,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=CONSTANT.weight_decay,
+    )
+    for batch in batches:
+        optimiser.zero_grad()
+        theirs(batch).square().mean().backward()
+        optimiser.step()
+    for mine, expected in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, expected)
+
+
 def test_the_schedule_sets_the_rate_of_every_step():
     network = Network(TINY_NETWORK, (3,), 2)
     settings = TrainSettings(1, 2, 0.4, 0.0)

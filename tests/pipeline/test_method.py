@@ -1,12 +1,15 @@
 """The whole line: teacher, filter, student, groups, answer."""
 
 import inspect
+from collections import Counter
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+import torch
 
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
+from s2osc.nets.networks import Network
 from s2osc.pipeline import method as method_module
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
@@ -17,6 +20,7 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod, is_too_rare
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
+from s2osc.pipeline.sources.matching import suspected_source
 from s2osc.types import UNKNOWN, UNSURE, Labelled
 from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
 
@@ -47,11 +51,63 @@ def all_known():
     return SEEDED.fit(BLOBS.known, KNOWN_POOL, seed=0)
 
 
+@pytest.fixture
+def answered(monkeypatch):
+    """How many items went through each network to be answered, not learnt from; by its id."""
+    n_items, embed = Counter(), Network.embed
+
+    def counted(network, inputs):
+        if torch.is_inference_mode_enabled():
+            n_items[id(network)] += len(inputs)
+        return embed(network, inputs)
+
+    monkeypatch.setattr(Network, "embed", counted)
+    return n_items
+
+
 def accuracy(split, answer):
     return np.mean(answer.labels == split.truth)
 
 
 # The answer
+
+
+@MODES
+def test_every_item_goes_through_f_and_every_item_of_the_pool_through_g_once(
+    method, answered, monkeypatch
+):
+    monkeypatch.setattr(method_module, "suspected_source", lambda matched, *, seed: None)
+    model = method.fit(BLOBS.known, BLOBS.pool, seed=0).model
+    _, pooled = hide_in_pool(BLOBS.known, BLOBS.pool, method.seeds, seed=0)
+    assert answered == {
+        id(model.teacher.network): len(BLOBS.known) + len(BLOBS.pool),
+        id(model.student.network): len(pooled.inputs),
+    }
+
+
+def test_where_another_source_is_suspected_only_changed_items_go_through_f_again(
+    answered, monkeypatch
+):
+    found = []
+
+    def suspect(matched, *, seed):
+        found.append(suspected_source(matched, seed=seed))
+        return found[-1]
+
+    monkeypatch.setattr(method_module, "suspected_source", suspect)
+    model = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0).model
+    assert found[0] is not None
+    assert answered[id(model.teacher.network)] == 2 * len(BLOBS.known) + len(BLOBS.pool)
+
+
+def test_every_item_goes_through_f_once_where_nothing_is_unknown(answered):
+    model = SEEDED.fit(BLOBS.known, KNOWN_POOL, seed=0).model
+    assert answered == {id(model.teacher.network): len(BLOBS.known) + len(KNOWN_POOL)}
+
+
+def test_a_new_item_goes_through_f_and_g_once(solution, answered):
+    solution.model.answer_fully(BLOBS.pool[:3])
+    assert sorted(answered.values()) == [3, 3]
 
 
 @pytest.mark.parametrize(

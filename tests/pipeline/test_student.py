@@ -365,14 +365,18 @@ def teacher():
     return Teacher(network, class_centres(embeddings, known.labels))
 
 
+def lesson_of(teacher, known, pool, parts, k, settings, **options):
+    taught = [teacher.outputs(inputs).logits for inputs in (known.inputs, pool)]
+    return prepare_lesson(known, taught[0], pool, taught[1], parts, k, settings, seed=0, **options)
+
+
 def make_lesson(teacher, settings, k=6):
     split = open_set(*make_blobs(20))
     n_pool = len(split.pool)
     parts = Partition(
         np.arange(0, 2 * k, 2), np.setdiff1d(np.arange(n_pool), np.arange(0, 2 * k, 2))
     )
-    taught = teacher.outputs(split.pool).logits
-    lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, k, settings, seed=0)
+    lesson = lesson_of(teacher, split.known, split.pool, parts, k, settings)
     return split, parts, lesson
 
 
@@ -427,10 +431,11 @@ def test_what_the_seeds_say_is_in_the_lesson_only_where_it_weighs(teacher):
     split = open_set(*make_blobs(20))
     probabilities = np.linspace(0, 1, len(split.pool))
     parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
-    given = teacher, split.known, split.pool, teacher.outputs(split.pool).logits, parts, 5
     for weight, expected in ((0.5, probabilities), (0.0, None)):
         settings = replace(SETTINGS, seed_weight=weight)
-        lesson = prepare_lesson(*given, settings, seed=0, pool_unknown=probabilities)
+        lesson = lesson_of(
+            teacher, split.known, split.pool, parts, 5, settings, pool_unknown=probabilities
+        )
         assert lesson.pool_unknown is expected
 
 
@@ -544,8 +549,7 @@ def test_g_learns_what_d_out_looks_like(teacher, unknown):
     split = open_set(*make_blobs())
     is_unknown = np.flatnonzero(split.truth < 0)
     parts = Partition(is_unknown[:15], np.setdiff1d(np.arange(len(split.pool)), is_unknown[:15]))
-    taught = teacher.outputs(split.pool).logits
-    lesson = prepare_lesson(teacher, split.known, split.pool, taught, parts, 15, settings, seed=0)
+    lesson = lesson_of(teacher, split.known, split.pool, parts, 15, settings)
     student = train_student(teacher, lesson, settings, AugmentSettings(), seed=0, device="cpu")
     is_unknown = student.predicts_unknown(student.outputs(split.pool).logits)
     assert np.mean(is_unknown == (split.truth < 0)) > 0.95
@@ -651,8 +655,7 @@ def test_labels_of_any_whole_kind_can_be_taught(teacher):
     split = open_set(*make_blobs(20))
     parts = Partition(np.arange(5), np.arange(5, len(split.pool)))
     known = Labelled(split.known.inputs, split.known.labels.astype(np.uint8))
-    taught = teacher.outputs(split.pool).logits
-    lesson = prepare_lesson(teacher, known, split.pool, taught, parts, 5, SETTINGS, seed=0)
+    lesson = lesson_of(teacher, known, split.pool, parts, 5, SETTINGS)
     step = next(student_batches(lesson, SETTINGS, seed=0, device="cpu"))
     loss = student_loss(start_network(teacher, lesson, SETTINGS), step, SETTINGS, ShiftingViews())
     assert loss.isfinite()

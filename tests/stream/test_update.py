@@ -49,7 +49,7 @@ def first(items, n):
 @pytest.fixture(scope="module")
 def teacher() -> Teacher:
     known = blobs([0, 1, 2])
-    return train_teacher(known, TINY.teacher, TINY.augmentation, seed=0, device="cpu")
+    return train_teacher(known, TINY.teacher, TINY.augmentation, seed=0, device="cpu").teacher
 
 
 @pytest.fixture(scope="module")

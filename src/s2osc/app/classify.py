@@ -49,7 +49,6 @@ from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod, Solution
-from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
 from s2osc.settings import flatten
@@ -64,7 +63,7 @@ NEED_SEEDS = (
     "decision.aim",
     "decision.unsure",
 )
-IMAGE_PRESETS = ("fast", "large", "plain", "paper")
+IMAGE_PRESETS = ("small", "fast", "large", "plain", "paper")
 """Presets of networks for images: with one of them no backbone is chosen for the user."""
 
 
@@ -97,12 +96,14 @@ def classify_files(
     *,
     corrections: Path | Corrections = NO_CORRECTIONS,
     force: bool = False,
+    clock: Stopwatch | None = None,
 ) -> Result:
     """Labelled files and a pool of files in, a folder of results out.
 
-    ``corrections`` are what a person says about items of the pool, or a file that says it.
+    ``corrections`` are what a person says about items of the pool, or a file that says it;
+    ``clock`` holds the seconds that passed before.
     """
-    device, clock = check_request(request), Stopwatch()
+    device, clock = check_request(request), clock or Stopwatch()
     said = read_corrections(corrections) if isinstance(corrections, Path) else corrections
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
@@ -135,9 +136,10 @@ def demo(
     *,
     corrections: Corrections = NO_CORRECTIONS,
     force: bool = False,
+    clock: Stopwatch | None = None,
 ) -> Result:
     """The main job on 5,000 handwritten digits: 0-5 are known, 6 and 7 are in the pool only."""
-    device, clock = check_request(request), Stopwatch()
+    device, clock = check_request(request), clock or Stopwatch()
     with results_folder(out, force=force) as folder:
         with clock("read"):
             known, pool, represented = read_demo(request.seed)
@@ -170,9 +172,10 @@ def origin_of(request: Request, known: Path | None = None, pool: Path | None = N
 
 def publish_result(folder: ResultsFolder, result: Result) -> Result:
     """The answer and the model first, then the same with words and page."""
-    with folder.publish() as stage:
+    clock = Stopwatch(result.seconds)
+    with clock("save"), folder.publish() as stage:
         result.save(stage)
-    return describe_result(folder, result)
+    return describe_result(folder, replace(result, seconds=clock.seconds))
 
 
 def read_demo(seed: int) -> tuple[Items, Items, Representation]:
@@ -191,18 +194,23 @@ def check_request(request: Request) -> str:
     """The device, or one line on what cannot be used, whatever kind the items turn out to be."""
     device = resolve_device(request.device)
     for vectors in (False, True):
-        choose_method(request, device, vectors=vectors)
+        choose_method(request, device, vectors=vectors, n_known=0)
     return device
 
 
 def choose_method(
-    request: Request, device: str, *, vectors: bool, classes: Sequence[str] | None = None
+    request: Request,
+    device: str,
+    *,
+    vectors: bool,
+    n_known: int,
+    classes: Sequence[str] | None = None,
 ) -> tuple[str, S2OSCMethod]:
     """The method for items of one kind, and the preset its hyper-parameters start from.
 
     Limits of single classes need the names of the ``classes``.
     """
-    preset = choose_preset(request.preset, device, vectors=vectors)
+    preset = choose_preset(request.preset, device, vectors=vectors, n_known=n_known)
     method = build_method(preset, number_classes(request.changes, classes))
     check_decision(preset, method, request.changes)
     return preset, method
@@ -251,7 +259,7 @@ def choose_representation(
         return Representation(shape)
     # A backbone takes larger images than small networks do.
     shape = opened.shape(request.side, largest=largest_side(named))
-    _, method = choose_method(request, device, vectors=True)
+    _, method = choose_method(request, device, vectors=True, n_known=0)
     extractor = make_extractor(named, shape, flip=method.augmentation.flips(shape.channels))
     return Representation(shape, extractor)
 
@@ -309,7 +317,9 @@ def classify_items(
     """Fit and answer; corrections are by the names of the pool."""
     given = [row.label for row in corrections.named]
     _, classes = encode_labels([*(known.labels or []), *given])
-    preset, method = choose_method(request, device, vectors=represented.is_vectors, classes=classes)
+    preset, method = choose_method(
+        request, device, vectors=represented.is_vectors, n_known=len(known), classes=classes
+    )
     with collect_warnings() as warned:
         joined = join_labelled(
             known,
@@ -330,7 +340,6 @@ def classify_items(
     result = make_result(
         solution,
         joined.pool,
-        inputs=joined.pool_inputs,
         classes=classes,
         title=request.title,
         represented=represented,
@@ -351,7 +360,6 @@ def make_result(
     solution: Solution,
     pool: Items,
     *,
-    inputs: np.ndarray,  # (n, ...) of the pool, as the networks get them
     classes: tuple[str, ...],
     title: str,
     represented: Representation,
@@ -372,9 +380,7 @@ def make_result(
         truth=pool.labels,
         classes=classes,
         answer=solution.answer,
-        nearest_confidence=trust.evidence.nearest_confidence
-        if trust
-        else nearest_confidence(solution.model, inputs),
+        nearest_confidence=solution.nearest_confidence,
         evidence=trust.evidence if trust else None,
         leaves=solution.leaves if trust else None,
         audit=solution.audit(classes),

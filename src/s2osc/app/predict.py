@@ -14,7 +14,6 @@ from s2osc.app.results_folder import read_current
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
 from s2osc.errors import SettingsError, collect_warnings
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.model import nearest_confidence
 from s2osc.pipeline.storage import load_model
 from s2osc.progress import Stopwatch
 from s2osc.types import Answer
@@ -41,14 +40,14 @@ def predict_files(
         found = read_items(items, like=represented.shape, max_megapixels=max_megapixels)
         with collect_warnings() as notes:
             inputs = represented.inputs(found.inputs, Stopwatch())
-        answer = saved.model.answer(inputs)
+        answer, nearest_confidence = saved.model.answer_fully(inputs)
         assert answer.nearest is not None, "f and g give every item its best known class"
         table = table_bytes(
             out.suffix,
             names=found.names,
             texts=texts_of(found.inputs) if represented.shape.kind == "texts" else None,
             answer=answer,
-            nearest_confidence=nearest_confidence(saved.model, inputs),
+            nearest_confidence=nearest_confidence,
             operating_points=saved.model.operating_points(answer.nearest),
             classes=saved.classes,
         )

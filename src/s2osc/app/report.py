@@ -62,15 +62,14 @@ def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = 
 
 def describe_result(folder: ResultsFolder, result: Result) -> Result:
     """Publish a second version of saved results, with words and page."""
-    clock = Stopwatch()
-    clock.seconds.update(result.seconds)
+    clock = Stopwatch(result.seconds)
     keep = folder.files() - {SUMMARY, REPORT, DRAWING, UNFINISHED}
     try:
         with folder.publish(keep=keep) as stage:
             with clock("report"):
                 drawing = write_page(stage / REPORT, result, folder.out)
-            if result.evidence:  # another decision draws from it again
-                save_drawing(stage / DRAWING, drawing)
+                if result.evidence:  # another decision draws from it again
+                    save_drawing(stage / DRAWING, drawing)
             result = replace(result, seconds=clock.seconds)
             write_summary(stage, result.summary())
     except Exception as error:

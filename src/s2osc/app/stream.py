@@ -119,7 +119,9 @@ def init_files(
         items, represented = read_known(known, of_method, device)
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
-        preset, _ = choose_method(of_method, device, vectors=represented.is_vectors)
+        preset, _ = choose_method(
+            of_method, device, vectors=represented.is_vectors, n_known=len(items)
+        )
         facts = StreamFacts(
             preset=preset, shape=represented.shape.note, preparation=represented.preparation
         )
@@ -147,7 +149,7 @@ def check_learner(request: Request, memory: int) -> tuple[Request, str]:
     of_method = {n: v for n, v in request.changes.items() if not n.startswith(LEARNERS_OWN)}
     request_of_method = replace(request, changes=of_method)
     device = check_request(request_of_method)
-    preset, _ = choose_method(request_of_method, device, vectors=False)
+    preset, _ = choose_method(request_of_method, device, vectors=False, n_known=0)
     build_learner(preset, request.changes, memory)
     return request_of_method, device
 
@@ -184,6 +186,7 @@ def window_files(
     device: str = "auto",
     max_megapixels: float = MAX_MEGAPIXELS,
     force: bool = False,
+    clock: Stopwatch | None = None,
 ) -> Window:
     """Answer for the next window: a folder of results, and questions to answer.
 
@@ -194,11 +197,12 @@ def window_files(
     Such results are recognised by ``stream`` in their summary.json, and the next ones replace them.
     """
     check_apart(folder, out)
-    device, clock = resolve_device(device), Stopwatch()
+    device, clock = resolve_device(device), clock or Stopwatch()
     if self_taught:
         asking = replace(asking, budget=0)
     with open_both(folder, out, force=force) as (store, results):
-        before = store.read(device)
+        with clock("read"):
+            before = store.read(device)
         preset, method = choose_decision(before, decision or {})
         represented = restore(before.facts.preparation, before.item_shape, device, trusted)
         with clock("read"):
@@ -227,7 +231,6 @@ def window_files(
         result = make_result(
             solution,
             items,
-            inputs=inputs,
             classes=before.class_names,
             title=f"Window {after.n_windows}",
             represented=replace(represented, shape=describe_shape(represented.shape, len(items))),
@@ -250,12 +253,14 @@ def window_files(
                 max_megapixels=max_megapixels,
             ),
         )
-        with results.publish(plain=[QUERIES]) as stage:
-            result.save(stage)
-            (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
-            version = store.prepare(after, f"window {after.n_windows}")
-        store.confirm(version)
-        result = describe_result(results, result)
+        clock = Stopwatch(result.seconds)
+        with clock("save"):
+            with results.publish(plain=[QUERIES]) as stage:
+                result.save(stage)
+                (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
+                version = store.prepare(after, f"window {after.n_windows}")
+            store.confirm(version)
+        result = describe_result(results, replace(result, seconds=clock.seconds))
     answered = learnt and describe_answers(opened.state, learnt)
     return Window(result, answered if answered and answered.has_any else None)
 

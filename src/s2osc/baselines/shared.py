@@ -129,7 +129,7 @@ def train_closed(
     if not allow_one_class:
         check_several_classes(known)
     parts = hold_out(known, recipe.held_out, seed=seed)
-    teacher = train_teacher(
+    teacher, _ = train_teacher(
         parts.training, recipe.teacher, recipe.augmentation, seed=seed, device=device
     )
     return Closed(teacher, *parts)

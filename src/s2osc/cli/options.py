@@ -67,6 +67,15 @@ def add_trusted(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="FILE",
+        help="write where the time goes, function by function, to a .prof or .txt file",
+    )
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
 
@@ -127,9 +136,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         default="auto",
-        metavar="auto|fast|heads|large|plain|paper",
+        metavar="auto|small|fast|heads|large|plain|paper",
         help="where hyper-parameters start from. auto (the default): heads for vectors and for "
-        "photos through a backbone, large for images on a GPU, fast for images elsewhere. plain "
+        "photos through a backbone, large for images on a GPU, elsewhere small for up to 5,000 "
+        "labelled images and fast for more. plain "
         "and paper have no seeds: the paper's method with compact networks, and with its own",
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")

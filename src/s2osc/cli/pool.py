@@ -11,6 +11,7 @@ from s2osc.cli.options import (
     add_device,
     add_force,
     add_paths,
+    add_profile,
     add_reading,
     add_representation,
     add_run,
@@ -52,6 +53,7 @@ def add_demo_and_settings(commands: Any) -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-results"), help="folder for results")
     add_force(parser)
     add_run(parser)
+    add_profile(parser)
     words = "list every hyper-parameter and its value"
     add_run(add_command(commands, "settings", list_settings, help=words))
 
@@ -85,6 +87,7 @@ def _add_classify(commands: Any) -> None:
     add_reading(parser)
     add_force(parser)
     add_run(parser)
+    add_profile(parser)
 
 
 def _add_predict(commands: Any) -> None:
@@ -152,12 +155,16 @@ def _add_check(commands: Any) -> None:
 
 
 def classify(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import classify_files
-    from s2osc.app.corrections import NO_CORRECTIONS
-    from s2osc.progress import shown
+    from s2osc.app.profiling import profiled
+    from s2osc.progress import Stopwatch, shown
 
-    request = request_of(options)
-    with shown():
+    clock = Stopwatch()
+    with profiled(options.profile), shown():
+        with clock("start"):
+            from s2osc.app.classify import classify_files
+            from s2osc.app.corrections import NO_CORRECTIONS
+
+            request = request_of(options)
         result = classify_files(
             options.known,
             options.pool,
@@ -165,6 +172,7 @@ def classify(options: argparse.Namespace) -> None:
             request,
             corrections=options.corrections or NO_CORRECTIONS,
             force=options.force,
+            clock=clock,
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
 
@@ -278,25 +286,33 @@ def report(options: argparse.Namespace) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import demo as run_demo
-    from s2osc.progress import shown
+    from s2osc.app.profiling import profiled
+    from s2osc.progress import Stopwatch, shown
 
-    request = request_of(options)
-    with shown():
-        result = run_demo(options.out, request, force=options.force)
+    clock = Stopwatch()
+    with profiled(options.profile), shown():
+        with clock("start"):
+            from s2osc.app.classify import demo as run_demo
+
+            request = request_of(options)
+        result = run_demo(options.out, request, force=options.force, clock=clock)
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
 
 
 def list_settings(options: argparse.Namespace) -> None:
     from s2osc.app.classify import check_request, choose_method
+    from s2osc.pipeline.presets import FEW_IMAGES
     from s2osc.settings import flatten
 
     request = request_of(options)
     device = check_request(request)
-    preset, method = choose_method(request, device, vectors=False)
-    for_vectors, _ = choose_method(request, device, vectors=True)
+    preset, method = choose_method(request, device, vectors=False, n_known=0)
+    for_many, _ = choose_method(request, device, vectors=False, n_known=FEW_IMAGES + 1)
+    for_vectors, _ = choose_method(request, device, vectors=True, n_known=0)
     print(f"preset {preset}")
     for name, value in flatten(method).items():
         print(f"  {name:<34} {value}")
+    if for_many != preset:
+        print(f"for up to {FEW_IMAGES:,} labelled images; more take --preset {for_many}")
     if for_vectors != preset:
         print(f"for images; vectors take --preset {for_vectors}")

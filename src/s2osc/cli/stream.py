@@ -199,10 +199,12 @@ def init(options: argparse.Namespace) -> None:
 
 
 def window(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import window_files
-    from s2osc.progress import shown
-    from s2osc.stream.queries import QuerySettings
+    from s2osc.progress import Stopwatch, shown
 
+    clock = Stopwatch()
+    with clock("start"):
+        from s2osc.app.stream import window_files
+        from s2osc.stream.queries import QuerySettings
     with shown():
         found = window_files(
             options.state,
@@ -215,6 +217,7 @@ def window(options: argparse.Namespace) -> None:
             device=options.device,
             max_megapixels=options.max_megapixels,
             force=options.force,
+            clock=clock,
         )
     summary = found.result.summary()
     show_result(summary, options.out, seconds=sum(summary["seconds"].values()))

@@ -66,7 +66,7 @@ from s2osc.pipeline.student import (
     train_student,
     weigh_vote,
 )
-from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
+from s2osc.pipeline.teacher import Teacher, TeacherOutputs, TeacherSettings, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
 
@@ -94,6 +94,7 @@ class Solution:
     answer: Answer
     partition: Partition  # of the pool
     embeddings: np.ndarray  # (n, d) of the pool by g, or by f where nothing is unknown
+    nearest_confidence: np.ndarray  # (n,) of the best known class, given that an item is known
     leaves: np.ndarray  # (n,) of the tree of groups, were an item unknown; -1: no groups
     k: int  # 0 where nothing is unknown
     n_steps: dict[str, int]
@@ -132,6 +133,7 @@ class Verdict:
     unknown_score: np.ndarray  # (n,)
     confidence: np.ndarray  # (n,)
     nearest: np.ndarray  # (n,) the best known class
+    nearest_confidence: np.ndarray  # (n,) of it, given that an item is known
     p_known: np.ndarray | None  # (n,); None: no seeds, as are the next three
     embeddings: np.ndarray  # (n, d)
     evidence: Evidence | None = None
@@ -195,23 +197,22 @@ class S2OSCMethod:
         """The first step alone, for labelled items without a pool."""
         scaling = fit_scaling(known.inputs)
         known = scaling.transform_items(known)
-        return KnownOnlyModel(
-            train_teacher(known, self.teacher, self.augmentation, seed=seed, device=device), scaling
-        )
+        taught = train_teacher(known, self.teacher, self.augmentation, seed=seed, device=device)
+        return KnownOnlyModel(taught.teacher, scaling)
 
     def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> Solution:
         if len(pool) < 2:
             raise DataError(f"the pool has {len(pool)} item; give at least two")
         clock = Stopwatch()
-        scaling = fit_scaling(known.inputs, pool)
-        known, pool = scaling.transform_items(known), scaling.transform(pool)
         with clock("sources"):
+            scaling = fit_scaling(known.inputs, pool)
+            known, pool = scaling.transform_items(known), scaling.transform(pool)
             matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
         with clock("teacher"):
-            teacher = train_teacher(
+            teacher, of_training = train_teacher(
                 matched.training, self.teacher, self.augmentation, seed=seed, device=device
             )
-        solution = self.solve(teacher, matched, clock, seed=seed, device=device)
+        solution = self.solve(teacher, of_training, matched, clock, seed=seed, device=device)
         return solution.with_scaling(scaling)
 
     def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
@@ -223,6 +224,7 @@ class S2OSCMethod:
     def solve(
         self,
         teacher: Teacher,
+        of_training: TeacherOutputs,
         matched: Matched,
         clock: Stopwatch,
         *,
@@ -231,16 +233,17 @@ class S2OSCMethod:
     ) -> Solution:
         """Every step after f, which was trained on other items than the held-back ones.
 
-        All items are scaled already.
+        ``of_training`` are its outputs for the training items. All items are scaled already.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
-            filtered, matched = self._filter(teacher, matched, seed=seed)
+            filtered, matched = self._filter(teacher, of_training, matched, seed=seed)
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
-            selection = select_nothing(filtered, pooled)
-            verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
+            with clock("answer"):
+                selection = select_nothing(filtered, pooled)
+                verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
             model = KnownOnlyModel(
                 teacher, calibration=verdict.calibration, confidence=verdict.confidence_of_new
             )
@@ -290,6 +293,7 @@ class S2OSCMethod:
                 undecided=selection.parts.undecided[selection.parts.undecided < pooled.n],
             ),
             embeddings=verdict.embeddings,
+            nearest_confidence=verdict.nearest_confidence,
             leaves=leaves,
             k=selection.k,
             n_steps=self._count_steps(training, selection),
@@ -297,17 +301,24 @@ class S2OSCMethod:
             trust=make_trust(model, verdict, filtered, matched, selection),
         )
 
-    def _filter(self, teacher: Teacher, matched: Matched, *, seed: int) -> tuple[Filtered, Matched]:
+    def _filter(
+        self, teacher: Teacher, of_training: TeacherOutputs, matched: Matched, *, seed: int
+    ) -> tuple[Filtered, Matched]:
         """The filter, and the labelled items it rests on.
 
         What another source explains as well is no discovery.
         """
-        filtered = filter_pool(teacher, matched, self.filtering, seed=seed)
+        found = teacher.outputs(matched.pooled.inputs)
+        filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
         suspected = suspected_source(matched, seed=seed)
         if suspected is not None:
-            again = filter_pool(teacher, suspected, self.filtering, seed=seed)
+            # Labelled items are changed, the pool is not.
+            of_held_back = teacher.outputs(suspected.pooled.of_held_back(suspected.pooled.inputs))
+            found = found.first(suspected.pooled.n).followed_by(of_held_back)
+            of_training = teacher.outputs(suspected.training.inputs)
+            again = filter_pool(found, of_training, suspected, self.filtering, seed=seed)
             if self._is_all_known(again):
                 return again, suspected
         return filtered, matched
@@ -355,12 +366,14 @@ class S2OSCMethod:
         seed: int,
         device: str,
     ) -> Student:
-        known = training
+        known, known_logits = training, filtered.of_training.logits
         if filtered.sources is not None and filtered.sources.differ:
-            known = with_sure_items(training, pooled, filtered.sources, filtered.outputs)
+            known, known_logits = with_sure_items(
+                training, known_logits, pooled, filtered.sources, filtered.outputs
+            )
         lesson = prepare_lesson(
-            teacher=teacher,
             known=known,
+            known_teacher_logits=known_logits,
             pool=pooled.inputs,
             pool_teacher_logits=filtered.outputs.logits,
             parts=selection.parts,
@@ -434,6 +447,7 @@ class S2OSCMethod:
                 unknown_score=p[:, -1],
                 confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest]),
                 nearest=nearest,
+                nearest_confidence=known_confidence(p[:, :-1]),
                 p_known=None,
                 embeddings=embeddings,
             )
@@ -578,6 +592,7 @@ def verdict_by_seeds(
         unknown_score=decision.unknown_score,
         confidence=decision.confidence,
         nearest=evidence.nearest,
+        nearest_confidence=evidence.nearest_confidence,
         p_known=decision.p_known,
         embeddings=embeddings,
         evidence=evidence,

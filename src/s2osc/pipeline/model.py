@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -28,6 +29,13 @@ class CalibrationScores:
 
     def operating_point(self, threshold: float) -> float:
         return statistics.operating_point(self.scores, self.weights, threshold)
+
+
+class FullAnswer(NamedTuple):
+    """An answer, and how sure the best known class of each item is."""
+
+    answer: Answer
+    nearest_confidence: np.ndarray  # (n,) given that the item is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,22 +85,24 @@ class OpenSetModel:
         return self.student.probabilities(self.student.outputs(inputs).logits, teacher_logits)
 
     def answer(self, inputs: np.ndarray) -> Answer:
-        """The whole answer; ``filtered`` is False, as only the pool of a fit is filtered."""
+        return self.answer_fully(inputs).answer
+
+    def answer_fully(self, inputs: np.ndarray) -> FullAnswer:
+        """``filtered`` is False, as only the pool of a fit is filtered."""
         inputs = self.scaling.transform(inputs)
         teacher_outputs = self.teacher.outputs(inputs)
         logits = self.student.outputs(inputs).logits
         p = self.student.probabilities(logits, teacher_outputs.logits)
         known_class, odds = p[:, :-1].argmax(1), self.student.log_odds(logits)
-        unknown = self.predicts_unknown(logits, known_class)
+        unknown, best = self.predicts_unknown(logits, known_class), known_confidence(p[:, :-1])
         if self.confidence is None:
             confidence = np.where(unknown, p[:, -1], p[np.arange(len(p)), known_class])
         else:
-            best = known_confidence(p[:, :-1])
             confidence = self.confidence.of_answers(unknown, best, odds)
         groups = np.full(len(p), -1)
         if unknown.any():
             groups[unknown] = self.groups_of(inputs[unknown])
-        return Answer(
+        answer = Answer(
             labels=np.where(unknown, UNKNOWN, known_class),
             unknown_score=p[:, -1],
             confidence=confidence,
@@ -102,6 +112,7 @@ class OpenSetModel:
             nearest=known_class,
             p_known=_p_known(self.calibration, odds),
         )
+        return FullAnswer(answer, _sure_of_names(self.confidence, best))
 
     def predicts_unknown(self, logits: np.ndarray, nearest: np.ndarray) -> np.ndarray:
         """Above the threshold of the seeds; without seeds, where g's largest output is C'."""
@@ -146,20 +157,24 @@ class KnownOnlyModel:
         return self.answer(inputs)
 
     def answer(self, inputs: np.ndarray) -> Answer:
+        return self.answer_fully(inputs).answer
+
+    def answer_fully(self, inputs: np.ndarray) -> FullAnswer:
         """The most probable known class; the score is the entropy of f over its largest value."""
         teacher_outputs = self.teacher.outputs(self.scaling.transform(inputs))
         p = softmax(teacher_outputs.logits, axis=1)
         n, n_classes = p.shape
-        return Answer(
+        answer = Answer(
             labels=p.argmax(1),
             unknown_score=teacher_outputs.entropy / np.log(n_classes),
-            confidence=p.max(1) if self.confidence is None else self.confidence.of_names(p.max(1)),
+            confidence=_sure_of_names(self.confidence, p.max(1)),
             groups=np.full(n, -1),
             distinctness=teacher_outputs.entropy + teacher_outputs.distance,
             filtered=np.zeros(n, bool),
             nearest=p.argmax(1),
             p_known=_p_known(self.calibration, teacher_outputs.entropy),
         )
+        return FullAnswer(answer, _sure_of_names(self.confidence, known_confidence(p)))
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         return self.teacher.outputs(self.scaling.transform(inputs)).embeddings
@@ -170,12 +185,9 @@ class KnownOnlyModel:
         return np.pad(known, ((0, 0), (0, 1)))
 
 
-def nearest_confidence(model: OpenSetModel | KnownOnlyModel, inputs: np.ndarray) -> np.ndarray:
+def _sure_of_names(confidence: Confidence | None, softmax_of_best: np.ndarray) -> np.ndarray:
     """(n,) the probability that the best known class is right, given that an item is known."""
-    softmax_of_best = known_confidence(model.probabilities(inputs)[:, :-1])
-    if model.confidence is None:
-        return softmax_of_best
-    return model.confidence.of_names(softmax_of_best)
+    return softmax_of_best if confidence is None else confidence.of_names(softmax_of_best)
 
 
 def _p_known(calibration: CalibrationScores | None, scores: np.ndarray) -> np.ndarray | None:

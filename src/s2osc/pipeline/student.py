@@ -149,8 +149,8 @@ def weigh_vote(
 
 
 def prepare_lesson(
-    teacher: Teacher,
     known: Labelled,
+    known_teacher_logits: np.ndarray,
     pool: np.ndarray,
     pool_teacher_logits: np.ndarray,
     parts: Partition,
@@ -169,12 +169,11 @@ def prepare_lesson(
         rows = sample(known.labels, k, rng(seed, "D_in"))
     label_of_unknown = 1 if is_binary else known.n_classes
     known_labels = np.zeros(len(rows), np.int64) if is_binary else known.labels[rows]
-    d_in = known.inputs[rows]
     return Lesson(
-        inputs=np.concatenate([d_in, pool[parts.unknown]]),
+        inputs=np.concatenate([known.inputs[rows], pool[parts.unknown]]),
         labels=np.concatenate([known_labels, np.full(len(parts.unknown), label_of_unknown)]),
         teacher_logits=np.concatenate(
-            [teacher.outputs(d_in).logits, pool_teacher_logits[parts.unknown]]
+            [known_teacher_logits[rows], pool_teacher_logits[parts.unknown]]
         ),
         pool=pool,
         undecided=parts.undecided,

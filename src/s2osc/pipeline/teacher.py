@@ -11,7 +11,7 @@ from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.network_cache import train_once
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
-from s2osc.nets.training import TrainSettings, outputs, shuffled, train
+from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.settings import require_range
 from s2osc.types import Labelled
@@ -36,6 +36,14 @@ class TeacherOutputs(NamedTuple):
     entropy: np.ndarray  # (n,) u of Eq. 2
     distance: np.ndarray  # (n,) d of Eq. 2
     embeddings: np.ndarray  # (n, d) e(x)
+
+    def first(self, n: int) -> "TeacherOutputs":
+        """Those of the first n items."""
+        return TeacherOutputs(*(each[:n] for each in self))
+
+    def followed_by(self, others: "TeacherOutputs") -> "TeacherOutputs":
+        """Those of these items, then those of others."""
+        return TeacherOutputs(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
 
 
 def entropy(logits: np.ndarray) -> np.ndarray:
@@ -80,13 +88,23 @@ class Teacher:
 
     def outputs(self, inputs: np.ndarray) -> TeacherOutputs:
         """Logits, entropy, distance and embedding of each item."""
-        logits, embeddings = outputs(self.network, inputs, what="f answers")
-        distance = distance_to_centres(embeddings, self.centres)
-        return TeacherOutputs(logits, entropy(logits), distance, embeddings)
+        return self.measure(outputs(self.network, inputs, what="f answers"))
+
+    def measure(self, found: Outputs) -> TeacherOutputs:
+        """The same of items that went through the network before."""
+        distance = distance_to_centres(found.embeddings, self.centres)
+        return TeacherOutputs(found.logits, entropy(found.logits), distance, found.embeddings)
 
     def probabilities(self, inputs: np.ndarray) -> np.ndarray:
         """f(x): (n, C) probabilities of the known classes."""
         return softmax(self.outputs(inputs).logits, axis=1)
+
+
+class Taught(NamedTuple):
+    """A teacher, and its outputs for the items it was trained on, which took the same pass."""
+
+    teacher: Teacher
+    outputs: TeacherOutputs
 
 
 def train_teacher(
@@ -96,7 +114,7 @@ def train_teacher(
     *,
     seed: int,
     device: str,
-) -> Teacher:
+) -> Taught:
     """Minimise the cross-entropy over the labelled items (Eq. 1), then find the class centres."""
     with torch_seed(seed, "teacher"):
         network = Network(settings.network, item_shape(known.inputs), known.n_classes)
@@ -123,5 +141,6 @@ def train_teacher(
         items=(known.inputs, known.labels),
         facts=[asdict(settings), asdict(augmentation), seed],
     )
-    embeddings = outputs(network, known.inputs, what="finding class centres").embeddings
-    return Teacher(network, class_centres(embeddings, known.labels))
+    found = outputs(network, known.inputs, what="finding class centres")
+    teacher = Teacher(network, class_centres(found.embeddings, known.labels))
+    return Taught(teacher, teacher.measure(found))

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from s2osc.arrays import leading_components, tsne
+from s2osc.arrays import chunks, leading_components, squared_distances, tsne
 from s2osc.files import check_regular, guarded, parse_json
 from s2osc.pipeline.audit.check import check_order
 from s2osc.progress import track
@@ -36,7 +36,12 @@ MAP_ITEMS = 3000
 FEWEST_FOR_TSNE = 20  # below it, neighbourhoods are too small to mean anything
 FEWEST_PER_KIND = 20
 N_COMPONENTS = 30
-EARLY_ITERATIONS, ITERATIONS, REPORT_EVERY = 100, 300, 10
+EARLY_ITERATIONS, ITERATIONS, REPORT_EVERY = 75, 200, 25
+TSNE_ITEMS = 1000
+"""So many items of the map are placed by t-SNE, which takes seconds for more; the others are placed
+among those nearest to them."""
+N_NEAREST, N_TOGETHER = 5, 3
+"""Neighbours of an item, and those of them that lie together on the map, where it is placed."""
 MOST_QUESTIONS = 60
 MOST_CHECKED = 300  # items a person may be asked about later, whose pictures are kept
 GALLERY_ITEMS = 24
@@ -219,7 +224,9 @@ def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap
     elif len(items) < FEWEST_FOR_TSNE:
         method = f"two principal components, as t-SNE needs {FEWEST_FOR_TSNE} items"
     else:
-        method, reduced = "t-SNE of the embeddings", _tsne(reduced, seed=seed)
+        fitted = sample_items(kinds[items], TSNE_ITEMS, seed=seed)
+        method, points = "t-SNE of the embeddings", _tsne(components[fitted], seed=seed)
+        reduced = place_among(components, fitted, points)
     return PoolMap(
         items,
         fit_to_page(reduced),
@@ -256,6 +263,29 @@ def fit_to_page(points: np.ndarray) -> np.ndarray:
     plane = plane @ np.linalg.svd(plane, full_matrices=False)[2].T if len(plane) > 1 else plane
     plane -= plane.min(axis=0)
     return plane / (plane.max() or 1.0)
+
+
+def place_among(vectors: np.ndarray, fitted: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """(n, 2): the ``fitted`` items at their ``points``, each other item among its neighbours.
+
+    Of the nearest fitted items, those count that lie together: an item between two clusters in the
+    space shall not lie in the void between them.
+
+    >>> line = np.array([[0.0], [1.0], [2.0], [9.0], [1.1]])
+    >>> place_among(line, np.arange(4), np.array([[0.0, 0], [3, 0], [6, 0], [90, 0]]))[4].tolist()
+    [3.0, 0.0]
+    """
+    placed = np.empty((len(vectors), 2))
+    placed[fitted] = points
+    others = np.setdiff1d(np.arange(len(vectors)), fitted)
+    n_nearest = min(N_NEAREST, len(fitted))
+    for part in chunks(len(others)):
+        away = squared_distances(vectors[others[part]], vectors[fitted])
+        near = points[np.argsort(away, axis=1, kind="stable")[:, :n_nearest]]
+        apart = np.linalg.norm(near - np.median(near, axis=1, keepdims=True), axis=2)
+        together = np.argsort(apart, axis=1, kind="stable")[:, :N_TOGETHER, None]
+        placed[others[part]] = np.take_along_axis(near, together, axis=1).mean(axis=1)
+    return placed
 
 
 def _tsne(vectors: np.ndarray, *, seed: int) -> np.ndarray:

@@ -153,7 +153,7 @@ class Incremental:
         """f of the first labelled items (Eq. 1), and what is remembered of them."""
         training, seeds = self._hold_back(known, seed=seed)
         method, scaling = self.method, fit_scaling(training.inputs)
-        teacher = train_teacher(
+        teacher, _ = train_teacher(
             scaling.transform_items(training),
             method.teacher,
             method.augmentation,
@@ -177,7 +177,11 @@ class Incremental:
         )
         with clock("sources"):
             matched = self.method.match(scaling.transform_items(exemplars), pooled, seed=seed)
-        solution = self.method.solve(state.teacher, matched, clock, seed=seed, device=device)
+        with clock("teacher"):
+            of_training = state.teacher.outputs(matched.training.inputs)
+        solution = self.method.solve(
+            state.teacher, of_training, matched, clock, seed=seed, device=device
+        )
         return recognition_by(solution.with_scaling(scaling), window, state)
 
     def learn(

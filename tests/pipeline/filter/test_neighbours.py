@@ -79,6 +79,10 @@ def test_flat_images_have_no_gradients():
     np.testing.assert_array_equal(gradient_histograms(np.full((2, 8, 8), 9, np.uint8), 4), 0)
 
 
+def test_no_images_have_no_gradients():
+    assert gradient_histograms(np.empty((0, 8, 8), np.uint8), 4).shape == (0, 4 * 4 * 8)
+
+
 @pytest.mark.parametrize("shape", [(1, 9), (9, 1), (2, 2), (3, 5)])
 def test_images_of_a_few_pixels_have_finite_histograms(shape):
     images = np.random.default_rng(0).integers(0, 255, (4, *shape)).astype(np.uint8)

@@ -30,7 +30,7 @@ def prepared(inputs, labels, *, share=0.15, pool=None, known=None):
     training, pooled = hide_in_pool(
         known, split.pool if pool is None else pool, SeedSettings(share), seed=0
     )
-    teacher = train_teacher(training, SEEDED.teacher, SEEDED.augmentation, seed=0, device="cpu")
+    teacher, _ = train_teacher(training, SEEDED.teacher, SEEDED.augmentation, seed=0, device="cpu")
     return teacher, training, pooled
 
 
@@ -42,7 +42,9 @@ def compared(training, pooled):
 
 
 def screened(teacher, training, pooled, settings=BY_SEEDS):
-    return filter_pool(teacher, compared(training, pooled), settings, seed=0)
+    of_training = teacher.outputs(training.inputs)
+    found = teacher.outputs(pooled.inputs)
+    return filter_pool(found, of_training, compared(training, pooled), settings, seed=0)
 
 
 def swapped(pooled, i, j):
@@ -170,7 +172,7 @@ def test_another_source_is_found_and_named_and_held_back_items_are_moved_to_it()
     split = open_set(inputs, labels)
     noise = 0.8 * random().normal(size=split.pool.shape).astype(np.float32)
     made = prepared(inputs, labels, pool=split.pool + noise, share=0.5)
-    filtered, (_, training, pooled) = screened(*made), made
+    filtered, (teacher, training, pooled) = screened(*made), made
     assert filtered.sources_differ
     audit = audit_sources(filtered, compared(training, pooled))
     assert audit.differ
@@ -182,7 +184,11 @@ def test_another_source_is_found_and_named_and_held_back_items_are_moved_to_it()
         filtered.sources.n_compared,
     )
     assert np.isfinite(filtered.score).all()
-    more = with_sure_items(training, pooled, filtered.sources, filtered.outputs)
+    of_training = filtered.of_training.logits
+    more, logits = with_sure_items(
+        training, of_training, pooled, filtered.sources, filtered.outputs
+    )
+    np.testing.assert_allclose(logits, teacher.outputs(more.inputs).logits, atol=1e-4)
     n_sure = pooled.of_unlabelled(filtered.sources.is_sure).sum()
     assert len(more) == len(training) + n_sure
     moved = filtered.brought_to_pool(filtered.w, pooled)

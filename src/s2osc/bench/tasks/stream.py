@@ -298,7 +298,7 @@ def joint_accuracy(
         np.concatenate([stream.known.inputs, *(w.inputs for w in stream.windows)]),
         np.concatenate([stream.known.labels, *(w.truth for w in stream.windows)]),
     )
-    teacher = train_teacher(everything, settings, augmentation, seed=seed, device=device)
+    teacher, _ = train_teacher(everything, settings, augmentation, seed=seed, device=device)
     named = teacher.outputs(stream.test.inputs).logits.argmax(1)
     return round(float(np.mean(named == stream.test.truth)), 5)
 

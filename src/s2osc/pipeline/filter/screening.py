@@ -36,7 +36,7 @@ from s2osc.pipeline.sources.comparison import (
     move_held_back,
 )
 from s2osc.pipeline.sources.matching import Matched
-from s2osc.pipeline.teacher import Teacher, TeacherOutputs
+from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.types import Labelled
 
 MATCHED_TOLERANCE = 0.05
@@ -53,6 +53,7 @@ class Filtered:
     """How distinct all items are, and what that says about the pool as a whole."""
 
     outputs: TeacherOutputs
+    of_training: TeacherOutputs
     unit: Units
     w: np.ndarray  # (n,) Eq. 2
     score: np.ndarray  # (n,) by which D_out is chosen
@@ -118,14 +119,18 @@ class Filtered:
 
 
 def filter_pool(
-    teacher: Teacher, matched: Matched, settings: FilterSettings, *, seed: int
+    teacher_outputs: TeacherOutputs,
+    of_training: TeacherOutputs,
+    matched: Matched,
+    settings: FilterSettings,
+    *,
+    seed: int,
 ) -> Filtered:
     """Rank all items by how distinct they are, and test whether any of the pool is unknown."""
     training, pooled = matched.training, matched.pooled
-    teacher_outputs = teacher.outputs(pooled.inputs)
     unit = units(teacher_outputs, settings)
     w = distinctness(teacher_outputs, unit, settings)
-    plain = Filtered(teacher_outputs, unit, w, score=w)
+    plain = Filtered(teacher_outputs, of_training, unit, w, score=w)
     if not pooled.is_calibrated:
         return plain
     names = teacher_outputs.logits.argmax(1)
@@ -134,7 +139,7 @@ def filter_pool(
     assert matched.inputs is not None
     assert matched.last is not None
     measured = measure_signs(
-        matched.inputs, pooled, teacher, teacher_outputs, w, training, seed=seed
+        matched.inputs, pooled, teacher_outputs, of_training, w, training, seed=seed
     )
     signs, is_held_back = measured.signs, pooled.is_held_back
     sources = compare_pool_with_labelled(measured, matched.last, names, pooled, seed=seed)
@@ -259,18 +264,24 @@ def p_value_of_fold(fold: InputSigns) -> float:
 
 
 def with_sure_items(
-    training: Labelled, pooled: Pool, sources: Comparison, teacher_outputs: TeacherOutputs
-) -> Labelled:
+    training: Labelled,
+    training_logits: np.ndarray,
+    pooled: Pool,
+    sources: Comparison,
+    teacher_outputs: TeacherOutputs,
+) -> tuple[Labelled, np.ndarray]:
     """The training items and the surely known items of a pool from another source, as f names them.
 
-    Without them g would learn that only what looks like the labelled items is known.
+    Also the logits of f for all of them. Without them g would learn that only what looks like the
+    labelled items is known.
     """
     rows = pooled.of_unlabelled(sources.is_sure).nonzero()[0]
-    names = teacher_outputs.logits[rows].argmax(1)
-    return Labelled(
+    logits = teacher_outputs.logits[rows]
+    items = Labelled(
         np.concatenate([training.inputs, pooled.inputs[rows]]),
-        np.concatenate([training.labels, names]),
+        np.concatenate([training.labels, logits.argmax(1)]),
     )
+    return items, np.concatenate([training_logits, logits])
 
 
 def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.nets.training import outputs
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.neighbours import (
     FEW_NEIGHBOURS,
@@ -28,7 +27,7 @@ from s2osc.pipeline.filter.neighbours import (
     nearest_labelled,
     principal_components,
 )
-from s2osc.pipeline.teacher import Teacher, TeacherOutputs
+from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
@@ -127,8 +126,8 @@ def measure_inputs(pooled: Pool, training: Labelled, *, seed: int) -> MeasuredIn
 def measure_signs(
     inputs: MeasuredInputs,
     pooled: Pool,
-    teacher: Teacher,
     teacher_outputs: TeacherOutputs,
+    of_training: TeacherOutputs,
     w: np.ndarray,
     training: Labelled,
     *,
@@ -142,7 +141,7 @@ def measure_signs(
         signs_of_inputs(spaces, is_known, labels, seed=seed)[0].of_rows(slice(n))
         for is_known in (rows >= pooled.n_unlabelled, rows >= n)
     )
-    in_embedding = _signs_of_embedding(pooled, teacher, teacher_outputs, training, seed=seed)
+    in_embedding = _signs_of_embedding(pooled, teacher_outputs, of_training, training, seed=seed)
     of_f = Signs(np.stack([w, teacher_outputs.entropy], axis=1), ("w", "entropy of f"), ("f", "f"))
     is_distance = np.array([name.startswith("distance") for name in in_embedding.names])
     return Measured(
@@ -215,8 +214,8 @@ def signs_of_inputs(
 
 def _signs_of_embedding(
     pooled: Pool,
-    teacher: Teacher,
     teacher_outputs: TeacherOutputs,
+    of_training: TeacherOutputs,
     training: Labelled,
     *,
     seed: int,
@@ -229,8 +228,7 @@ def _signs_of_embedding(
     for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
         lack = lack_of_known(near, pooled.is_spy.astype(float), k)
         found.append((f"known neighbours, embedding, {k}", "embedding", lack))
-    trained = outputs(teacher.network, training.inputs, what="f answers").embeddings
-    points = np.concatenate([embeddings, trained])
+    points = np.concatenate([embeddings, of_training.embeddings])
     nearest = nearest_labelled(
         points,
         np.arange(len(embeddings), len(points)),

@@ -33,7 +33,7 @@ from s2osc.pipeline.sources.comparison import (
     sure_strata,
     surest_items,
 )
-from s2osc.pipeline.sources.traces import measure_traces
+from s2osc.pipeline.sources.traces import image_traces, measure_traces
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
@@ -227,6 +227,7 @@ class SureItems(NamedTuple):
     judge_classes: np.ndarray
     references: np.ndarray
     reference_classes: np.ndarray
+    unchanged: np.ndarray | None = None  # traces of pool and references; None: they depend on all
 
     def misfit(self, judges: np.ndarray, *, seed: int) -> float:
         """How far the traces of the pool are from those of ``judges``: the squares of each kind.
@@ -237,7 +238,12 @@ class SureItems(NamedTuple):
         classes = np.concatenate([self.pool_classes, self.judge_classes, self.reference_classes])
         inputs = np.concatenate([self.pool, judges, self.references])
         is_reference = np.arange(len(inputs)) >= len(self.pool) + len(judges)
-        traces = measure_traces(inputs, classes, is_reference, seed=seed)
+        if self.unchanged is None:
+            traces = measure_traces(inputs, classes, is_reference, seed=seed)
+        else:
+            of_pool, of_references = np.split(self.unchanged, [len(self.pool)])
+            found = image_traces(judges)
+            traces = found._replace(columns=np.concatenate([of_pool, found.columns, of_references]))
         is_judge = ~is_reference & (np.arange(len(inputs)) >= len(self.pool))
         strata = sure_strata(~is_reference, classes, is_reference, is_judge | is_reference)
         sums = RankSums.of([traces.columns[rows] for rows in strata])
@@ -256,6 +262,9 @@ def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> Sure
 
     sides = [sample(rows) for rows in (is_sure & ~is_spy & ~is_judge, is_sure & is_judge, is_spy)]
     pool, judges, references = sides
+    unchanged = None
+    if everyone.dtype == np.uint8:
+        unchanged = image_traces(everyone[np.concatenate([pool, references])]).columns
     return SureItems(
         everyone[pool],
         names[pool],
@@ -263,6 +272,7 @@ def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> Sure
         names[judges],
         everyone[references],
         names[references],
+        unchanged,
     )
 
 
