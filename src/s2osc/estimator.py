@@ -67,10 +67,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     Parameters
     ----------
-    preset : "auto", "small", "fast", "heads", "large", "plain" or "paper"
+    preset : "auto", "fast", "heads", "large", "plain" or "paper"
         Where the hyper-parameters start from; "auto" is "heads" for vectors, "large" for images
-        on a GPU, elsewhere "small" for up to 5,000 labelled images and "fast" for more. "plain"
-        and "paper" are the paper's method, without seeds.
+        on a GPU, "fast" for images elsewhere. "plain" and "paper" are the paper's method, without
+        seeds.
     seeds : float or "auto"
         Share of the labelled rows that is held back and hidden in the pool, to set the threshold
         and to measure the answer by; "auto" is the preset's.
@@ -204,9 +204,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         if self.unsure:
             _check_free(self.known_classes_.tolist(), self._marks()[UNSURE])
 
-        preset = choose_preset(
-            self.preset, device, vectors=X.ndim == 2, n_known=int((~in_pool).sum())
-        )
+        preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
         method = build_method(preset, number_classes(self._changes(), self._class_names()))
         seed = self._seed()
         known = Labelled(X[~in_pool], labels)

@@ -63,7 +63,7 @@ NEED_SEEDS = (
     "decision.aim",
     "decision.unsure",
 )
-IMAGE_PRESETS = ("small", "fast", "large", "plain", "paper")
+IMAGE_PRESETS = ("fast", "large", "plain", "paper")
 """Presets of networks for images: with one of them no backbone is chosen for the user."""
 
 
@@ -194,23 +194,18 @@ def check_request(request: Request) -> str:
     """The device, or one line on what cannot be used, whatever kind the items turn out to be."""
     device = resolve_device(request.device)
     for vectors in (False, True):
-        choose_method(request, device, vectors=vectors, n_known=0)
+        choose_method(request, device, vectors=vectors)
     return device
 
 
 def choose_method(
-    request: Request,
-    device: str,
-    *,
-    vectors: bool,
-    n_known: int,
-    classes: Sequence[str] | None = None,
+    request: Request, device: str, *, vectors: bool, classes: Sequence[str] | None = None
 ) -> tuple[str, S2OSCMethod]:
     """The method for items of one kind, and the preset its hyper-parameters start from.
 
     Limits of single classes need the names of the ``classes``.
     """
-    preset = choose_preset(request.preset, device, vectors=vectors, n_known=n_known)
+    preset = choose_preset(request.preset, device, vectors=vectors)
     method = build_method(preset, number_classes(request.changes, classes))
     check_decision(preset, method, request.changes)
     return preset, method
@@ -259,7 +254,7 @@ def choose_representation(
         return Representation(shape)
     # A backbone takes larger images than small networks do.
     shape = opened.shape(request.side, largest=largest_side(named))
-    _, method = choose_method(request, device, vectors=True, n_known=0)
+    _, method = choose_method(request, device, vectors=True)
     extractor = make_extractor(named, shape, flip=method.augmentation.flips(shape.channels))
     return Representation(shape, extractor)
 
@@ -317,9 +312,7 @@ def classify_items(
     """Fit and answer; corrections are by the names of the pool."""
     given = [row.label for row in corrections.named]
     _, classes = encode_labels([*(known.labels or []), *given])
-    preset, method = choose_method(
-        request, device, vectors=represented.is_vectors, n_known=len(known), classes=classes
-    )
+    preset, method = choose_method(request, device, vectors=represented.is_vectors, classes=classes)
     with collect_warnings() as warned:
         joined = join_labelled(
             known,

@@ -119,9 +119,7 @@ def init_files(
         items, represented = read_known(known, of_method, device)
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
-        preset, _ = choose_method(
-            of_method, device, vectors=represented.is_vectors, n_known=len(items)
-        )
+        preset, _ = choose_method(of_method, device, vectors=represented.is_vectors)
         facts = StreamFacts(
             preset=preset, shape=represented.shape.note, preparation=represented.preparation
         )
@@ -149,7 +147,7 @@ def check_learner(request: Request, memory: int) -> tuple[Request, str]:
     of_method = {n: v for n, v in request.changes.items() if not n.startswith(LEARNERS_OWN)}
     request_of_method = replace(request, changes=of_method)
     device = check_request(request_of_method)
-    preset, _ = choose_method(request_of_method, device, vectors=False, n_known=0)
+    preset, _ = choose_method(request_of_method, device, vectors=False)
     build_learner(preset, request.changes, memory)
     return request_of_method, device
 

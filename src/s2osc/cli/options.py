@@ -136,10 +136,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         default="auto",
-        metavar="auto|small|fast|heads|large|plain|paper",
+        metavar="auto|fast|heads|large|plain|paper",
         help="where hyper-parameters start from. auto (the default): heads for vectors and for "
-        "photos through a backbone, large for images on a GPU, elsewhere small for up to 5,000 "
-        "labelled images and fast for more. plain "
+        "photos through a backbone, large for images on a GPU, fast for images elsewhere. plain "
         "and paper have no seeds: the paper's method with compact networks, and with its own",
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")

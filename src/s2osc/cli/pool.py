@@ -301,18 +301,14 @@ def demo(options: argparse.Namespace) -> None:
 
 def list_settings(options: argparse.Namespace) -> None:
     from s2osc.app.classify import check_request, choose_method
-    from s2osc.pipeline.presets import FEW_IMAGES
     from s2osc.settings import flatten
 
     request = request_of(options)
     device = check_request(request)
-    preset, method = choose_method(request, device, vectors=False, n_known=0)
-    for_many, _ = choose_method(request, device, vectors=False, n_known=FEW_IMAGES + 1)
-    for_vectors, _ = choose_method(request, device, vectors=True, n_known=0)
+    preset, method = choose_method(request, device, vectors=False)
+    for_vectors, _ = choose_method(request, device, vectors=True)
     print(f"preset {preset}")
     for name, value in flatten(method).items():
         print(f"  {name:<34} {value}")
-    if for_many != preset:
-        print(f"for up to {FEW_IMAGES:,} labelled images; more take --preset {for_many}")
     if for_vectors != preset:
         print(f"for images; vectors take --preset {for_vectors}")

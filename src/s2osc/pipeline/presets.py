@@ -45,22 +45,7 @@ def with_seeds(method: S2OSCMethod) -> S2OSCMethod:
 
 
 FAST = with_seeds(PLAIN)
-"""The default for many images on a CPU."""
-
-SMALL = replace(
-    FAST,
-    teacher=replace(FAST.teacher, network=NetworkSettings(widths=(16, 48, 96))),
-    student=replace(
-        FAST.student,
-        network=NetworkSettings(widths=(16, 48, 96)),
-        training=replace(FAST.student.training, epochs=1, batch_size=64),
-        labelled_batch=64,
-    ),
-)
-"""The default for few images on a CPU: half the multiplications, and half the batches of g, which a
-few hundred items of each class do not miss. With batches of half the size f would be worse."""
-FEW_IMAGES = 5_000
-"""Up to so many labelled ones are few; on 20,000 f is better by .003 with twice the channels."""
+"""The default for images on a CPU."""
 
 HEADS = replace(
     FAST,
@@ -105,14 +90,7 @@ PAPER = S2OSCMethod(
 LARGE = with_seeds(PAPER)
 """The default for images on a GPU: the networks of the paper, with seeds."""
 
-PRESETS = {
-    "small": SMALL,
-    "fast": FAST,
-    "heads": HEADS,
-    "large": LARGE,
-    "plain": PLAIN,
-    "paper": PAPER,
-}
+PRESETS = {"fast": FAST, "heads": HEADS, "large": LARGE, "plain": PLAIN, "paper": PAPER}
 
 
 def _without_teacher(method: S2OSCMethod) -> StudentSettings:
@@ -129,20 +107,14 @@ ABLATIONS = {
 """The paper's ablation study: S2OSC-S, S2OSC-LM, S2OSC-FN, S2OSC-U."""
 
 
-def choose_preset(name: str, device: str, *, vectors: bool, n_known: int) -> str:
-    """The preset ``auto`` stands for: heads for vectors, large on a GPU, small or fast elsewhere.
+def choose_preset(name: str, device: str, *, vectors: bool = False) -> str:
+    """The preset ``auto`` stands for: heads for vectors, large on a GPU, fast elsewhere.
 
-    >>> choose_preset("auto", "cpu", vectors=False, n_known=1_800)
-    'small'
-    >>> choose_preset("auto", "cpu", vectors=False, n_known=20_000)
-    'fast'
+    >>> choose_preset("auto", "cpu"), choose_preset("auto", "cuda"), choose_preset("paper", "cpu")
+    ('fast', 'large', 'paper')
     """
     if name == "auto":
-        if vectors:
-            return "heads"
-        if device.startswith("cuda"):
-            return "large"
-        return "small" if n_known <= FEW_IMAGES else "fast"
+        return "heads" if vectors else "large" if device.startswith("cuda") else "fast"
     if name not in PRESETS:
         raise SettingsError(f"the preset is {name!r}; give auto, {' or '.join(PRESETS)}")
     return name
