@@ -378,7 +378,7 @@ def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
     assert found.result.summary()["preset"] == "fast"
     assert read_state(tmp_path / "state").questions.inputs.shape[1:] == (8, 8)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    questions = page[page.index('<section id="questions"') : page.index('<section id="galleries"')]
+    questions = page[page.index('<section id="questions"') : page.index('<section id="check"')]
     asked = [row["item"] for row in queries(tmp_path / "out") if "group" not in row["item"]]
     assert questions.count('src="data:image') == len(asked)
     assert [questions.index(f'title="{name}">') for name in asked] == sorted(

@@ -186,6 +186,11 @@ def huge_header(rng: np.random.Generator, path: Path) -> None:
     path.write_bytes(struct.pack("<Q", 2 ** int(rng.integers(20, 64))) + path.read_bytes()[8:])
 
 
+def _largest(dtype):
+    """A number that its type holds and hardly any sum of such."""
+    return np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
+
+
 def odd_tensors(rng: np.random.Generator, path: Path) -> None:
     """Well-formed arrays of other shapes, kinds and values than they should be."""
     arrays = load(path.read_bytes())
@@ -201,7 +206,7 @@ def odd_tensors(rng: np.random.Generator, path: Path) -> None:
             ),
             *(np.full_like(array, np.nan if array.dtype.kind == "f" else 99), array * 0),
             *(np.concatenate([array, array]) if array.ndim else array[None], array.T),
-            np.full_like(array, 3e38 if array.dtype.kind == "f" else np.iinfo(array.dtype).max),
+            np.full_like(array, _largest(array.dtype)),
         )
         arrays[name] = np.ascontiguousarray(odd[rng.integers(len(odd))])
     if rng.random() < 0.2:

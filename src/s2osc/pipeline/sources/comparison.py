@@ -209,18 +209,18 @@ def _sizes(deviations: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
 def share_of_sure(
     is_sure: np.ndarray, names: np.ndarray, is_spy: np.ndarray, is_judge: np.ndarray
 ) -> float:
-    """How many surely known items the pool has, relative to the judges: the upper quartile.
+    """How many surely known items the pool has, relative to the judges, where it lacks fewest.
 
     Unknown items have some predicted classes, and lower the share of sure items in those. Another
-    source lowers it in nearly all. So the quarter of the predicted classes that lacks fewest says
-    what the source alone does, at most 1; and 0 where no class has enough items to tell.
+    source lowers it in all. So the class that lacks fewest says what the source alone does, at most
+    1; and 0 where no class has enough items to tell.
     """
     shares, is_pool = [], ~is_spy & ~is_judge
     for name in np.unique(names):
         of_pool, of_judges = (is_sure[side & (names == name)] for side in (is_pool, is_judge))
         if min(of_pool.size, of_judges.size) >= FEWEST_OF_CLASS and of_judges.any():
             shares.append(float(of_pool.mean() / of_judges.mean()))
-    return min(float(np.quantile(shares, 0.75)), 1.0) if shares else 0.0
+    return min(max(shares, default=0.0), 1.0)
 
 
 def _centred_ranks(columns: np.ndarray) -> np.ndarray:

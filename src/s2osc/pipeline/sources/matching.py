@@ -42,7 +42,7 @@ MOST_STEPS = 3
 BETTER = 0.7
 """Of the misfit: what a change may leave at most, to be worth it."""
 FEWEST_THERE = 0.5
-"""Of the surely known items of a predicted class: where fewer are left in nearly all, and unless
+"""Of the surely known items of a predicted class: where fewer are left in every class, and unless
 most of the pool is unknown, it is not unknown items that took their place."""
 MANY_COMPARED = 200
 """Surely known labelled items, from which on a source that matters shows in the comparison."""
@@ -65,7 +65,7 @@ class Matched(NamedTuple):
 
     @property
     def sure_share(self) -> float:
-        """Surely known items of the pool, relative to labelled ones, where few are missing."""
+        """Surely known items of the pool, relative to labelled ones, where fewest are missing."""
         assert self.inputs is not None
         assert self.last is not None
         _, names, is_spy, is_judge = self.inputs.free
@@ -75,7 +75,7 @@ class Matched(NamedTuple):
     def is_apart(self) -> bool:
         """Whether the sources differ, changed or not.
 
-        They also do where less says so, if most sure items are missing in nearly all classes.
+        They also do where less says so, if most sure items are missing in every predicted class.
         """
         if self.last is None or not self.last.may_differ:
             return False
@@ -85,8 +85,8 @@ class Matched(NamedTuple):
     def unexplained(self) -> float:
         """The share of the pool that seems to be known and that its source makes strange.
 
-        It counts where the sources differ and most sure items are missing in nearly all predicted
-        classes: unless most of the pool is unknown, that is what the source does.
+        It counts where the sources differ and most sure items are missing in every predicted
+        class: unless most of the pool is unknown, that is what the source does.
         """
         if not (self.changes or self.is_apart) or self.sure_share >= FEWEST_THERE:
             return 0.0
