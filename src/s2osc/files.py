@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,19 @@ LARGEST_NUMBER = 2**63
 # --- writing ---------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
+def write_whole(path: Path, content: bytes | memoryview, *, mode: int = 0o666) -> None:
     """Write a file that is there with all of its content, also after a power cut, or not at all.
 
     The bytes gather beside ``path`` under the name ``part_of`` gives; what a killed process leaves
     there, the next write takes over. Processes that may write the same file hold a lock meanwhile.
+    The file is made with the permissions of ``mode``, less what the user's mask takes away: with
+    0o600 nobody else can open it at any moment.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = part_of(path)
+    part.unlink(missing_ok=True)  # else the permissions would be those of whoever left it
     try:
-        with part.open("wb") as file:
+        with open(part, "xb", opener=partial(os.open, mode=mode)) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -8,6 +8,7 @@ import pytest
 
 from page_helpers import HOST, TOKEN, act
 from s2osc.cli.main import main
+from s2osc.files import part_of
 from s2osc.page.security import read_token
 
 PATHS = (
@@ -147,6 +148,26 @@ def test_the_token_is_kept_for_its_owner_alone(tmp_path):
     assert read_token(tmp_path / "token") == token
     assert stat.S_IMODE(os.stat(tmp_path / "token").st_mode) == 0o600
     assert read_token(tmp_path / "other") != token
+
+
+def test_nobody_else_can_read_the_token_at_any_moment(tmp_path, monkeypatch):
+    modes = []
+
+    def replace(part, path):
+        modes.append(stat.S_IMODE(os.stat(part).st_mode))
+        os.rename(part, path)
+
+    part_of(tmp_path / "token").touch(0o644)  # left by a process that was killed
+    monkeypatch.setattr(os, "replace", replace)
+    read_token(tmp_path / "token")
+    assert modes == [0o600]
+
+
+def test_a_token_that_others_could_read_is_replaced(tmp_path):
+    token = read_token(tmp_path / "token")
+    os.chmod(tmp_path / "token", 0o644)
+    assert read_token(tmp_path / "token") != token
+    assert stat.S_IMODE(os.stat(tmp_path / "token").st_mode) == 0o600
 
 
 def test_an_address_that_others_reach_needs_a_word(out, capsys):

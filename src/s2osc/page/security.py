@@ -7,7 +7,6 @@ answers   a policy without inline script, nothing from outside, no frames
 """
 
 import hmac
-import os
 import secrets
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
@@ -34,18 +33,21 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
+OWNER_ALONE, EVERYBODY_ELSE = 0o600, 0o077  # permissions of files
 NO_TOKEN = "Open the address that `s2osc page` printed: it holds the key to this page.\n"
 
 
 def read_token(path: Path) -> str:
-    """The token of a project, made once: a page that is open survives a restart of its server."""
-    if path.is_file():
-        kept = path.read_text(encoding="ascii", errors="replace").strip()
-        if len(kept) >= 32:
-            return kept
+    """The token of a project, made once: a page that is open survives a restart of its server.
+
+    A token that others could have read is replaced.
+    """
+    if path.is_file() and not path.stat().st_mode & EVERYBODY_ELSE:
+        token = path.read_text(encoding="ascii", errors="replace").strip()
+        if len(token) >= 32:
+            return token
     token = secrets.token_urlsafe(32)
-    write_whole(path, token.encode())
-    os.chmod(path, 0o600)
+    write_whole(path, token.encode(), mode=OWNER_ALONE)
     return token
 
 
