@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from s2osc.app.answer_tables import skipped_note, texts_of
 from s2osc.app.classify import (
     Request,
     check_decision,
@@ -22,13 +23,14 @@ from s2osc.app.classify import (
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.origin import Origin
 from s2osc.app.report import describe_result
-from s2osc.app.result import COPY_AGAIN, Result, read_facts, skipped_note, texts_of
+from s2osc.app.result import Result
+from s2osc.app.result_files import read_facts, save_result
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder, version_of
 from s2osc.data.columns import Table
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
-from s2osc.files import read_json, write_whole, writing
+from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod
@@ -254,7 +256,7 @@ def window_files(
         clock = Stopwatch(result.seconds)
         with clock("save"):
             with results.publish(plain=[QUERIES]) as stage:
-                result.save(stage)
+                save_result(result, stage)
                 (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
                 version = store.prepare(after, f"window {after.n_windows}")
             store.confirm(version)
@@ -499,7 +501,7 @@ def read_window_items(
     state: StreamState, out: Path, names: Sequence[str], device: str
 ) -> np.ndarray:
     """Items of a window as the networks get them, from where they came from."""
-    origin = read_facts(read_json(version_of(out) / SUMMARY, COPY_AGAIN))["origin"]
+    origin = read_facts(version_of(out)).origin
     if origin is None or origin.pool is None:
         raise DataError(f"{out} does not say where the items of its window lie")
     represented = restore(state.facts.preparation, state.item_shape, device, NOTHING)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from s2osc.app.result import Result
+from s2osc.app.result_files import load_as_decided
 from s2osc.app.results_folder import DRAWING
 from s2osc.arrays import chunks, squared_distances
 from s2osc.data.columns import Table
@@ -50,7 +51,7 @@ class Pool:
     @classmethod
     def open(cls, version: Path, cache: Path) -> "Pool":
         """What lies in a folder of results."""
-        result = Result.load_as_decided(version)
+        result = load_as_decided(version)
         if result.evidence is None or not (version / DRAWING).is_file():
             raise DataError(
                 "these results cannot be decided anew, or have no page yet; run `s2osc report` "

@@ -12,6 +12,7 @@ import numpy as np
 
 from s2osc.app.report import rewrite_results
 from s2osc.app.result import Result
+from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import results_folder, version_of
 from s2osc.errors import DataError
 from s2osc.files import lock, writing
@@ -304,7 +305,7 @@ class Project:
             changes = {"rule": "seeds", "aim": "recall", "false_alarm": rate} if rate else {}
             said = self.check_labels()
             with results_folder(self.out, update=True) as folder:
-                result = Result.load(folder.version, changes)
+                result = load_result(folder.version, changes)
                 answered = self.opened.answered
                 labels = {int(answered[row]): label for row, label in said.items()}
                 check = asked_about(result, labels).labelled(labels)
