@@ -149,7 +149,7 @@ def classify_window(
     state: Path, pool: Path, out: Path, archive: Path, budget: int
 ) -> dict[str, Any]:
     """Answer for the next window of a stream."""
-    from s2osc.app.stream import window_files  # noqa: PLC0415
+    from s2osc.app.stream.window import window_files  # noqa: PLC0415
     from s2osc.stream.queries import QuerySettings  # noqa: PLC0415
 
     keep_state(state, archive)
@@ -162,7 +162,7 @@ def learn_window(
     state: Path, out: Path, archive: Path, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """Take people's labels of the last window in: of items that were asked about, and of others."""
-    from s2osc.app.stream import learn_labels  # noqa: PLC0415
+    from s2osc.app.stream.answer import learn_labels  # noqa: PLC0415
 
     keep_state(state, archive)
     before = read_stream(state)

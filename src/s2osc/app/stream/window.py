@@ -1,103 +1,43 @@
-"""Streams from files to files: begin one, answer for a window, learn labels, undo, rename."""
+"""Answer for the next window of a stream: a folder of results, and questions to answer."""
 
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2osc.app.answer_tables import skipped_note, texts_of
-from s2osc.app.classify import (
-    Request,
-    check_decision,
-    check_request,
-    choose_method,
-    make_result,
-    read_known,
-)
+from s2osc.app.answer_tables import texts_of
+from s2osc.app.classify import check_decision, make_result
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.origin import Origin
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result
-from s2osc.app.result_files import read_facts, save_result
-from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder, version_of
+from s2osc.app.result_files import save_result
+from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
+from s2osc.app.stream.answer import Answered, describe_answers
+from s2osc.app.stream.begin import LEARNERS_OWN
 from s2osc.data.columns import Table
 from s2osc.data.images import InputShape
-from s2osc.data.inputs import MAX_MEGAPIXELS, Items, encode_labels, read_items
+from s2osc.data.inputs import MAX_MEGAPIXELS, Items, read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
-from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
-from s2osc.stream.answers import (
-    QUERIES,
-    Answers,
-    item_questions,
-    queries_table,
-    read_answers,
-)
-from s2osc.stream.names import IGNORE, as_meant, rename_class
-from s2osc.stream.open_stream import build_learner
+from s2osc.stream.answers import QUERIES, item_questions, queries_table, read_answers
 from s2osc.stream.queries import QuerySettings
-from s2osc.stream.state import StreamFacts, StreamState
-from s2osc.stream.store import (
-    Pointer,
-    Store,
-    check_may_begin,
-    holds_stream,
-    open_store,
-    read_pointer,
-    read_state,
-)
-from s2osc.stream.update import Account
-from s2osc.stream.windows import (
-    GroupOracle,
-    UpdatedStream,
-    ask_oracle,
-    begin_stream,
-    close_questions,
-    open_questions,
-    open_window,
-    take_answers,
-    take_items,
-)
-from s2osc.text import clean_name, clean_text
-from s2osc.types import Answer, Labelled
-
-LEARNERS_OWN = ("update.", "memory.")
-"""How the names of settings begin that the learner has beside those of its method."""
-
-
-class Begun(NamedTuple):
-    """A new stream, and what the user should know about it."""
-
-    state: StreamState
-    n_items: int
-    notes: list[str]
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What became of a person's answers."""
-
-    n_labels: int
-    n_ignored: int
-    new_classes: tuple[str, ...]
-    account: Account | None  # None: nothing was learnt
-    notes: list[str]
-    n_open: int  # questions without an answer
-
-    @property
-    def has_any(self) -> bool:
-        return self.n_labels + self.n_ignored > 0
+from s2osc.stream.state import StreamState
+from s2osc.stream.store import Pointer, Store, open_store, read_pointer
+from s2osc.stream.windows import GroupOracle, ask_oracle, close_questions, open_window
+from s2osc.text import clean_text
+from s2osc.types import Answer
 
 
 class Window(NamedTuple):
@@ -105,73 +45,6 @@ class Window(NamedTuple):
 
     result: Result
     answered: Answered | None  # the answers that a self-taught stream gave itself
-
-
-def init_files(
-    known: Path,
-    folder: Path,
-    request: Request,
-    *,
-    memory: int = 2_000,
-) -> Begun:
-    """Labelled files in, the folder of a stream out."""
-    refuse_stream(folder)
-    of_method, device = check_learner(request, memory)
-    with collect_warnings() as notes:
-        items, represented = read_known(known, of_method, device)
-        labels, classes = encode_labels(items.labels or [])
-        check_names(classes)
-        preset, _ = choose_method(of_method, device, vectors=represented.is_vectors)
-        facts = StreamFacts(
-            preset=preset, shape=represented.shape.note, preparation=represented.preparation
-        )
-        with open_store(folder, make=True) as store:
-            refuse_stream(folder)  # nor one that was begun meanwhile
-            inputs = represented.inputs(items.inputs, Stopwatch())
-            state = begin_stream(
-                Labelled(inputs, labels),
-                classes,
-                build_learner(preset, request.changes, memory),
-                seed=request.seed,
-                device=device,
-                facts=facts,
-            )
-            store.write(state, "the beginning")
-    notes += skipped_note(items.skipped, "they are left out")
-    return Begun(state, len(items), notes)
-
-
-def check_learner(request: Request, memory: int) -> tuple[Request, str]:
-    """The part of a request that is about the method, and the device.
-
-    A setting of method or learner that cannot be used is refused.
-    """
-    of_method = {n: v for n, v in request.changes.items() if not n.startswith(LEARNERS_OWN)}
-    request_of_method = replace(request, changes=of_method)
-    device = check_request(request_of_method)
-    preset, _ = choose_method(request_of_method, device, vectors=False)
-    build_learner(preset, request.changes, memory)
-    return request_of_method, device
-
-
-def refuse_stream(folder: Path) -> None:
-    if holds_stream(folder):
-        raise OutputError(
-            f"{folder} holds a stream already; give another folder, or remove this one"
-        )
-    check_may_begin(folder)
-
-
-def check_names(classes: Sequence[str]) -> None:
-    """Refuse known classes whose name means something else among answers."""
-    for name in classes:
-        if as_meant(name).casefold() == IGNORE:
-            raise DataError(
-                f"a class is called {name!r}, which marks items that are not of interest; rename it"
-            )
-
-
-# --- windows ---------------------------------------------------------------------------------
 
 
 def window_files(
@@ -422,22 +295,6 @@ def place_in_stream(state: StreamState, folder: Path) -> dict[str, Any]:
     }
 
 
-def write_open_queries(folder: Path, out: Path, *, force: bool = False) -> int:
-    """Write the questions of the last window again, with the answers given so far.
-
-    Returns how many have no answer yet.
-    """
-    state = read_state(folder)
-    questions = open_questions(state)
-    if out.is_dir():
-        raise OutputError(f"{out} is a folder; give the name of a file, such as {out / QUERIES}")
-    if out.exists() and not force:
-        raise OutputError(f"{out} is there already; give another name, or --force to replace it")
-    with writing(out, "make room, or give another place"):
-        write_whole(out, queries_table(state))
-    return questions.n_open
-
-
 def questions_of(state: StreamState, names: Sequence[str]) -> tuple[Question, ...]:
     """The items asked about, as the page shows them."""
     if not state.questions:
@@ -445,130 +302,3 @@ def questions_of(state: StreamState, names: Sequence[str]) -> tuple[Question, ..
     row_of = {name: row for row, name in enumerate(names)}
     rows = item_questions(state.questions, state.class_names)
     return tuple(Question(row_of[name], suggested, why) for name, _, suggested, _, why in rows)
-
-
-# --- answers ---------------------------------------------------------------------------------
-
-
-def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered | None:
-    """Learn the labels in a file; None where it holds none."""
-    device = resolve_device(device)
-    with open_store(folder) as store:
-        state, given = store.read(device), read_answers(labels)
-        if not any(given.labels.values()):
-            return None
-        check_about_last(given, state, read_pointer(folder), labels)
-        with collect_warnings() as notes:
-            learnt = take_answers(state, given.labels, device=device)
-        if learnt.state is not state:
-            store.write(learnt.state, f"answers to window {state.n_windows}")
-    answered = describe_answers(state, learnt)
-    return replace(answered, notes=[*answered.notes, *notes])
-
-
-def learn_labels(
-    folder: Path, out: Path, labels: Mapping[str, str], *, device: str = "auto"
-) -> Answered | None:
-    """Learn labels of items of the last window, whose results lie in ``out``; None without any.
-
-    Items that were asked about, or are in a group, are answers. The stream has no copy of the
-    others, so they are read again from where the window came from.
-    """
-    device = resolve_device(device)
-    with open_store(folder) as store:
-        state = store.read(device)
-        asked = set(state.questions.names if state.questions else ())
-        answers = {item: label for item, label in labels.items() if item in asked}
-        others = {item: label for item, label in labels.items() if item not in asked}
-        learnt = UpdatedStream(state, None, [])
-        with collect_warnings() as notes:
-            if answers:
-                learnt = take_answers(state, answers, device=device)
-            if others:
-                inputs = read_window_items(state, out, list(others), device)
-                more = take_items(learnt.state, inputs, list(others.values()), device=device)
-                learnt = more._replace(
-                    account=more.account or learnt.account, notes=[*learnt.notes, *more.notes]
-                )
-        if learnt.state is state:
-            return None
-        store.write(learnt.state, f"labels of window {state.n_windows}")
-    answered = describe_answers(state, learnt)
-    return replace(answered, notes=[*answered.notes, *notes])
-
-
-def read_window_items(
-    state: StreamState, out: Path, names: Sequence[str], device: str
-) -> np.ndarray:
-    """Items of a window as the networks get them, from where they came from."""
-    origin = read_facts(version_of(out)).origin
-    if origin is None or origin.pool is None:
-        raise DataError(f"{out} does not say where the items of its window lie")
-    represented = restore(state.facts.preparation, state.item_shape, device, NOTHING)
-    items = read_items(
-        Path(origin.pool), like=represented.shape, max_megapixels=origin.max_megapixels
-    )
-    row_of = {name: row for row, name in enumerate(items.names)}
-    missing = [name for name in names if name not in row_of]
-    if missing:
-        raise DataError(f"item {missing[0]!r} is not in {origin.pool} any more; put it back")
-    rows = [row_of[name] for name in names]
-    return represented.inputs(items.keep(rows).inputs, Stopwatch())
-
-
-def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:
-    """Refuse answers to another window than the last one; files made by hand may leave it out.
-
-    Numbers of windows are given again after an undo, so the mark of the answer counts, too.
-    """
-    version, _, answer = given.mark.removeprefix("v").partition("-")
-    last = state.history[-1].answer if state.history else None
-    is_last = given.window in ("", str(state.n_windows))
-    if is_last and (not given.mark or answer == last):
-        return
-    window = f"window {given.window}" if given.window else "a window"
-    if given.window.isdigit() and int(given.window) < state.n_windows:
-        raise DataError(
-            f"{path} answers {window}, but the last one is window {state.n_windows}, which closed "
-            f"it; answer the {QUERIES} of the last window"
-        )
-    if version.isdigit() and int(version) > pointer.last:
-        raise DataError(
-            f"{path} answers {window}, which was never confirmed: its process ended before that; "
-            "feed that window again with `s2osc stream window`"
-        )
-    raise DataError(
-        f"{path} answers {window} as this stream does not have it: it was undone, never confirmed, "
-        f"or is of another stream; answer the {QUERIES} of the last window, or feed that one again"
-    )
-
-
-def describe_answers(before: StreamState, learnt: UpdatedStream) -> Answered:
-    """What ``learnt`` changed."""
-    (old, new), known = (state.history[-1] for state in (before, learnt.state)), before.class_names
-    n_ignored = new.ignored - old.ignored
-    return Answered(
-        n_labels=new.labelled - old.labelled - n_ignored,
-        n_ignored=n_ignored,
-        new_classes=tuple(name for name in learnt.state.class_names if name not in known),
-        account=learnt.account,
-        notes=learnt.notes,
-        n_open=learnt.state.questions.n_open if learnt.state.questions else 0,
-    )
-
-
-# --- other changes --------------------------------------------------------------------------
-
-
-def undo_last(folder: Path) -> str:
-    """Take the last confirmed change back; return what it was."""
-    with open_store(folder) as store:
-        return store.undo()
-
-
-def rename_in(folder: Path, old: str, new: str) -> str:
-    """Give a class of a stream another name; return the name as it is stored."""
-    new = clean_name(new)
-    with open_store(folder) as store:
-        store.write(rename_class(store.read(), old, new), f"{old!r} renamed {new!r}")
-    return new
