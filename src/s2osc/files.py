@@ -217,7 +217,7 @@ def read_json(path: Path, advice: str, error: type[S2OSCError] = DataError) -> d
 
 
 def parse_json(content: bytes | str) -> dict[str, Any]:
-    """A JSON object whose numbers are finite and which is not nested deeply; else ValueError.
+    """A JSON object of finite numbers and proper text, not nested deeply; else ValueError.
 
     >>> parse_json('{"a": [1, 2.5]}')
     {'a': [1, 2.5]}
@@ -231,6 +231,12 @@ def parse_json(content: bytes | str) -> dict[str, Any]:
     )
     if not isinstance(found, dict):
         raise ValueError(f"it holds a {type(found).__name__}, not an object")
+    _check_depth(found)
+    _check_text(found)
+    return found
+
+
+def _check_depth(found: dict[str, Any]) -> None:
     level: list[Any] = [found]
     for _ in range(DEEPEST_JSON):
         level = [
@@ -240,8 +246,16 @@ def parse_json(content: bytes | str) -> dict[str, Any]:
             if isinstance(child, dict | list)
         ]
         if not level:
-            return found
+            return
     raise ValueError(f"it is nested more than {DEEPEST_JSON} levels deep")
+
+
+def _check_text(found: dict[str, Any]) -> None:
+    """Refuse half of a character, which an escape can stand for, and no file of ours holds."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("it holds text that is no Unicode") from error
 
 
 def _finite(text: str) -> float:
