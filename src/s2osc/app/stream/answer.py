@@ -100,10 +100,19 @@ def learn_labels(
     return replace(answered, notes=[*answered.notes, *notes])
 
 
+def name_window(folder: Path, out: Path, *, device: str = "auto") -> np.ndarray:
+    """(n,) the most likely known class of each item of the last window, by the current state."""
+    device = resolve_device(device)
+    state = read_state(folder, device)
+    inputs = read_window_items(state, out, None, device)
+    classes = np.array(state.class_names, object)
+    return classes[state.learner.name_known(state.knowledge, inputs)]
+
+
 def read_window_items(
-    state: StreamState, out: Path, names: Sequence[str], device: str
+    state: StreamState, out: Path, names: Sequence[str] | None, device: str
 ) -> np.ndarray:
-    """Items of a window as the networks get them, from where they came from."""
+    """Items of a window as the networks get them, from where they came from; None: all of them."""
     origin = read_facts(version_of(out)).origin
     if origin is None or origin.pool is None:
         raise DataError(f"{out} does not say where the items of its window lie")
@@ -111,6 +120,8 @@ def read_window_items(
     items = read_items(
         Path(origin.pool), like=represented.shape, max_megapixels=origin.max_megapixels
     )
+    if names is None:
+        return represented.inputs(items.inputs, Stopwatch())
     row_of = {name: row for row, name in enumerate(items.names)}
     missing = [name for name in names if name not in row_of]
     if missing:
