@@ -10,7 +10,7 @@ import s2osc
 from s2osc.lazy import lazily
 
 SOURCE = Path(s2osc.__file__).parent
-SLOW = ("sklearn", "scipy.stats", "scipy.optimize", "pandas", "openTSNE", "matplotlib")
+SLOW = ("sklearn", "scipy.stats", "scipy.optimize", "scipy.io", "pandas", "openTSNE", "matplotlib")
 FOLDERS = ("app", "cli", "data", "page", "pipeline", "report", "stream")
 MODULES = [path for name in FOLDERS for path in sorted((SOURCE / name).rglob("*.py"))]
 MODULES += [SOURCE / name for name in ("__init__.py", "arrays.py", "metrics.py", "types.py")]
