@@ -54,7 +54,8 @@ def table_bytes(
 
     An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
     The operating point differs where known classes have limits of their own. Where a person gave
-    corrections, items that joined the labelled ones follow, and it is said who labelled each item.
+    corrections, items that joined the labelled ones follow, and two columns
+    say who labelled each item, and when.
     """
     n = len(names)
     label_names = np.array([*classes, *UNNAMED], object)
@@ -85,18 +86,18 @@ def table_bytes(
 def with_corrections(table: pa.Table, corrections: Corrections) -> pa.Table:
     """A table of answers with the items that a person gave a class, and who labelled each item."""
     by_item, named = corrections.of_items(), corrections.named
-    given: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         "item": [row.item for row in named],
         "label": [row.label for row in named],
         "confidence": [1.0] * len(named),
         "nearest": [row.label for row in named],
     }
-    types = {name: table.schema.field(name).type for name in given}
-    more = pa.table({name: pa.array(cells, types[name]) for name, cells in given.items()})
+    types = {name: table.schema.field(name).type for name in columns}
+    more = pa.table({name: pa.array(cells, types[name]) for name, cells in columns.items()})
     whole = pa.concat_tables([table, more], promote_options="default")
-    said = [by_item.get(name) for name in whole["item"].to_pylist()]
-    by = [PROGRAM if row is None else row.by or PERSON for row in said]
-    at = [None if row is None else row.at or None for row in said]
+    given = [by_item.get(name) for name in whole["item"].to_pylist()]
+    by = [PROGRAM if row is None else row.by or PERSON for row in given]
+    at = [None if row is None else row.at or None for row in given]
     return whole.append_column("labelled_by", pa.array(by)).append_column(
         "labelled_at", pa.array(at, pa.string())
     )

@@ -29,7 +29,7 @@ from s2osc.types import UNKNOWN
 CHECK = "check.csv"
 LIKE = f"the {CHECK} that `s2osc check --n` wrote"
 USUAL = (30, 100, 300)
-"""Numbers of labels of which it is said beforehand what they will tell."""
+"""Numbers of labels for which the width of the intervals is stated beforehand."""
 
 
 class Asked(NamedTuple):

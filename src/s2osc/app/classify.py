@@ -106,7 +106,7 @@ def classify_files(
     ``clock`` holds the seconds that passed before.
     """
     device, clock = check_request(request), clock or Stopwatch()
-    said = read_corrections(corrections) if isinstance(corrections, Path) else corrections
+    given = read_corrections(corrections) if isinstance(corrections, Path) else corrections
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
@@ -127,7 +127,7 @@ def classify_files(
             device=device,
             clock=clock,
             notes=notes,
-            corrections=said.matched(pool_items.names, where),
+            corrections=given.matched(pool_items.names, where),
         )
         return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
 

@@ -71,8 +71,8 @@ class Result:
     columns: Columns | None = None  # of a table
     stream: dict[str, Any] | None = None  # where in a stream this is
     origin: Origin | None = None  # None: of an earlier version
-    corrections: Corrections = NO_CORRECTIONS  # what a person said before the fit
-    check: Check = Check()  # what a person was asked about, and said
+    corrections: Corrections = NO_CORRECTIONS  # labels that people gave items before the fit
+    check: Check = Check()  # items that a person was asked about, and the labels
     items: np.ndarray | Table | None = None  # (n,) texts, or rows; None for images and vectors
     # What the page is drawn from, until it is.
     embeddings: np.ndarray | None = None  # (n, d)

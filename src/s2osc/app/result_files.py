@@ -5,7 +5,7 @@
     scores.parquet               what was measured about each item of the pool, and
     seeds.parquet                about each seed: no decision changes either
     checked.parquet              items of the pool that a person was asked about, and their labels
-    corrections.csv              what a person said about items of the pool before the fit
+    corrections.csv              labels that people gave items of the pool before the fit
     items.parquet                the texts of the pool, or the columns used; none of other items
     report.html                  the page, and in report.safetensors what it was drawn from
     model/                       the model (``pipeline/storage.py``)

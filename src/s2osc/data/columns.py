@@ -62,10 +62,6 @@ class Table:
     def keep(self, rows: Sequence[int] | np.ndarray) -> "Table":
         return Table({name: values[rows] for name, values in self.columns.items()})
 
-    @property
-    def has_words(self) -> bool:
-        return any(values.dtype == object for values in self.columns.values())
-
     def in_words(self) -> list[str]:
         """Each row in words, its first columns only.
 

@@ -222,10 +222,10 @@ class Pool:
         if self.thumbnails and place >= 0:
             return self.thumbnails.picture(place, size)
         answered = int(self.answered[row])
-        kept = self.drawing.pictures_among([answered]) if answered >= 0 else {}
-        if answered not in kept:
+        pictures = self.drawing.pictures_among([answered]) if answered >= 0 else {}
+        if answered not in pictures:
             raise DataError(f"there is no picture of {self.names[row]!r}")
-        return uri_to_bytes(kept[answered]), "image/webp"
+        return uri_to_bytes(pictures[answered]), "image/webp"
 
     def brief(self, row: int) -> dict[str, Any]:
         """What a tile shows of an item without a picture."""

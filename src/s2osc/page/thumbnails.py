@@ -30,7 +30,7 @@ class Thumbnails:
 
     def __init__(self, source: Source, cache: Path, *, max_megapixels: float) -> None:
         self._content, self._max_pixels = source.content, max_megapixels * 1e6
-        self._turn = threading.Lock()
+        self._mutex = threading.Lock()
         with guarded(cache, "remove it: it is made again"):
             self._db = sqlite3.connect(cache, isolation_level=None, check_same_thread=False)
             # It can be made again, so nothing waits for the disk.
@@ -39,7 +39,7 @@ class Thumbnails:
             self._db.execute(SCHEMA)
 
     def close(self) -> None:
-        with self._turn:
+        with self._mutex:
             self._db.close()
 
     def picture(self, place: int, size: Size) -> tuple[bytes, str]:
@@ -51,16 +51,16 @@ class Thumbnails:
         path = content[place]
         with guarded(path, "mend or remove it"):
             key = f"{path}\n{path.stat().st_mtime_ns}"
-        if size == "small" and (kept := self._kept(key)):
-            return kept, _type_of(kept)
+        if size == "small" and (cached := self._cached(key)):
+            return cached, _type_of(cached)
         made, media_type = encode(self._open(path, size), size)
         if size == "small":
-            with self._turn:
+            with self._mutex:
                 self._db.execute("INSERT OR REPLACE INTO thumbnails VALUES (?, ?)", (key, made))
         return made, media_type
 
-    def _kept(self, key: str) -> bytes | None:
-        with self._turn:
+    def _cached(self, key: str) -> bytes | None:
+        with self._mutex:
             found = self._db.execute("SELECT picture FROM thumbnails WHERE name = ?", (key,))
             row = found.fetchone()
         return row[0] if row else None

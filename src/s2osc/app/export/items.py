@@ -80,10 +80,10 @@ class LabelledPool:
 
     def corrected(self, corrections: Corrections, where: object) -> "LabelledPool":
         """The same with what people say."""
-        said = corrections.matched(self.names, where).of_items()
+        corrected_as = corrections.matched(self.names, where).of_items()
 
         def correct(item: LabelledItem) -> LabelledItem:
-            row = said.get(item.item)
+            row = corrected_as.get(item.item)
             if row is None:
                 return item
             group = item.group if row.is_unknown else None
