@@ -1,6 +1,7 @@
 """Nobody else gets in: each way that was thought of is tried."""
 
 import os
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
@@ -178,3 +179,12 @@ def test_an_address_that_others_reach_needs_a_word(out, capsys):
 def test_a_second_page_on_the_same_results_is_refused(work, capsys):
     assert main(["page", f"--results={work.project.out}", "--no-browser"]) == 2
     assert "another page is open on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 31, b"\xff" * 40, b"a b" * 20, b"x" * 10_000])
+def test_a_damaged_token_is_replaced(tmp_path, content):
+    place = tmp_path / "token"
+    place.touch(0o600)
+    place.write_bytes(content)
+    assert re.fullmatch("[A-Za-z0-9_-]{32,}", read_token(place))
+    assert read_token(place) == read_token(place)
