@@ -455,7 +455,7 @@ def test_a_seed_below_zero_is_refused():
 # The demo
 
 
-def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkeypatch, few_draws):
+def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkeypatch):
     digits = np.repeat(np.arange(10), 500)
     inputs = np.random.default_rng(0).integers(0, 40, (len(digits), 8, 8), dtype=np.uint8)
     inputs[np.arange(len(digits)), digits % 8] = 255
