@@ -32,6 +32,7 @@ from texts import easy_texts, write_package
 pytestmark = pytest.mark.filterwarnings("ignore::s2osc.errors.CautionWarning")
 
 SMALL = {
+    "seeds.judges": 0,
     "teacher.network.hidden": (32, 16),
     "student.network.hidden": (32, 16),
     "teacher.training.min_steps": 40,
