@@ -23,7 +23,8 @@ export class Model {
   }
 
   async load() {
-    const [project, table] = await Promise.all([get("/api/project"), columns("/api/columns")]);
+    const [project, table, changes] = await Promise.all([get("/api/project"), columns("/api/columns"), get("/api/changes?since=0")]);
+    if (changes.shown !== project.shown) return this.load(); // it has learnt meanwhile
     this.project = project;
     this.columns = table;
     this.shown = project.shown;
@@ -38,7 +39,8 @@ export class Model {
     this.byScore = falling(table.score);
     this.byConfidence = falling(table.confidence);
     this.selected.clear();
-    this.apply(await get("/api/changes?since=0"), false);
+    this.apply(changes, false);
+    return undefined;
   }
 
   async loadMap() {
