@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s2osc.app.answer_tables import table_bytes, write_skipped
+from s2osc.app.origin import StreamPlace
 from s2osc.app.result import Result, count_labels
 from s2osc.app.result_files import load_result, save_result, write_summary, write_tables
 from s2osc.app.results_folder import UNFINISHED
@@ -79,7 +80,7 @@ def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
         device="cpu",
         versions={"s2osc": "0"},
         seconds={"read": 0.5},
-        stream={"window": 1},
+        stream=StreamPlace("s", 1, 2, "a digest", 3, ("fox",), "another"),
         embeddings=random.normal(size=(n, 3)).astype(np.float32),
         questions=(Question(3, "a", "a close call"),),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from s2osc.app.answer_tables import texts_of
 from s2osc.app.corrections import NO_CORRECTIONS, Corrections
-from s2osc.app.origin import Origin
+from s2osc.app.origin import Origin, StreamPlace
 from s2osc.codec import to_plain
 from s2osc.data.columns import Columns, Table
 from s2osc.data.inputs import Skipped
@@ -69,7 +69,7 @@ class Result:
     seconds: dict[str, float]
     embedding: str | None = None  # that texts went through
     columns: Columns | None = None  # of a table
-    stream: dict[str, Any] | None = None  # where in a stream this is
+    stream: StreamPlace | None = None  # None: of no stream
     origin: Origin | None = None  # None: of an earlier version
     corrections: Corrections = NO_CORRECTIONS  # labels that people gave items before the fit
     check: Check = Check()  # items that a person was asked about, and the labels
@@ -184,7 +184,7 @@ class Result:
             **{name: getattr(self, name) for name in WRITTEN if name not in ("title", "seconds")},
             **({"embedding": self.embedding} if self.embedding else {}),
             **({"columns": to_plain(self.columns)} if self.columns else {}),
-            **({"stream": self.stream} if self.stream else {}),
+            **({"stream": to_plain(self.stream)} if self.stream else {}),
             **({"origin": to_plain(self.origin)} if self.origin else {}),
             **({"corrections": self._corrections_in_numbers()} if self.corrections else {}),
             "seconds": self.seconds,

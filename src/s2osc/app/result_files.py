@@ -27,7 +27,7 @@ from safetensors.numpy import load, save
 
 from s2osc.app.answer_tables import TABLE_WRITERS, UNNAMED, table_bytes, write_skipped
 from s2osc.app.corrections import NO_CORRECTIONS, corrections_table, read_corrections
-from s2osc.app.origin import Origin
+from s2osc.app.origin import Origin, StreamPlace
 from s2osc.app.result import WRITTEN, Result
 from s2osc.app.results_folder import (
     CHECKED,
@@ -240,7 +240,7 @@ class Facts:
     seconds: dict[str, float]
     embedding: str | None
     columns: Columns | None
-    stream: dict[str, Any] | None
+    stream: StreamPlace | None
     origin: Origin | None
 
     def to_result(self, **measured: Any) -> Result:

@@ -14,7 +14,7 @@ import numpy as np
 from s2osc.app.answer_tables import texts_of
 from s2osc.app.classify import check_decision, make_result
 from s2osc.app.extract import NOTHING, Trusted, restore
-from s2osc.app.origin import Origin
+from s2osc.app.origin import Origin, StreamPlace
 from s2osc.app.report import describe_result
 from s2osc.app.result import Result
 from s2osc.app.result_files import save_result
@@ -281,18 +281,18 @@ def settings_of_learner(state: StreamState) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name.startswith(LEARNERS_OWN)}
 
 
-def place_in_stream(state: StreamState, folder: Path) -> dict[str, Any]:
+def place_in_stream(state: StreamState, folder: Path) -> StreamPlace:
     """Where in its stream a window is that is to follow the current version."""
     record = state.history[-1]
-    return {
-        "state": clean_text(str(folder)),
-        "window": record.window,
-        "version": record.version,
-        "answer": record.answer,
-        "asked": state.questions.n_asked if state.questions else 0,
-        "new_classes": list(record.new_classes),
-        "after": short_digest(read_pointer(folder)),
-    }
+    return StreamPlace(
+        state=clean_text(str(folder)),
+        window=record.window,
+        version=record.version,
+        answer=record.answer,
+        asked=state.questions.n_asked if state.questions else 0,
+        new_classes=tuple(record.new_classes),
+        after=short_digest(read_pointer(folder)),
+    )
 
 
 def questions_of(state: StreamState, names: Sequence[str]) -> tuple[Question, ...]:
