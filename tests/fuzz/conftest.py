@@ -37,6 +37,7 @@ TINY = (
     *(f"--set={r}.network.hidden=8,8" for r in ("teacher", "student")),
     *(f"--set={r}.network.widths=8,8,8" for r in ("teacher", "student")),
     "--groups=1",
+    "--set=seeds.judges=0",
     "--device=cpu",
 )
 
