@@ -210,14 +210,16 @@ def read_whole(path: Path, *, largest: int, error: type[S2OSCError] = DataError)
 
 
 def read_json(path: Path, advice: str, error: type[S2OSCError] = DataError) -> dict[str, Any]:
-    """The object in a JSON file: of moderate size and depth, every number finite."""
+    """The object in a JSON file: of moderate size and depth, numbers finite and text proper."""
     content = read_whole(path, largest=LARGEST_JSON, error=error)
     with guarded(path, advice, error):
-        return parse_json(content)
+        found = parse_json(content)
+        _check_text(found)
+        return found
 
 
 def parse_json(content: bytes | str) -> dict[str, Any]:
-    """A JSON object of finite numbers and proper text, not nested deeply; else ValueError.
+    """A JSON object whose numbers are finite and which is not nested deeply; else ValueError.
 
     >>> parse_json('{"a": [1, 2.5]}')
     {'a': [1, 2.5]}
@@ -232,7 +234,6 @@ def parse_json(content: bytes | str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"it holds a {type(found).__name__}, not an object")
     _check_depth(found)
-    _check_text(found)
     return found
 
 
@@ -251,7 +252,7 @@ def _check_depth(found: dict[str, Any]) -> None:
 
 
 def _check_text(found: dict[str, Any]) -> None:
-    """Refuse half of a character, which an escape can stand for, and no file of ours holds."""
+    """Refuse half of a character, which an escape can stand for: it could not be written again."""
     try:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
