@@ -224,7 +224,7 @@ class Facts:
     classes: tuple[str, ...]
     n_known: int
     n_pool: int
-    n_unknown: int  # called so, of the pool
+    n_unknown: int | None  # called so, of the pool; None: the summary does not say
     n_skipped: int
     audit: Audit | None
     notes: tuple[str, ...]
@@ -262,7 +262,8 @@ def facts_of(summary: Mapping[str, Any]) -> Facts:
     """The facts in a summary; any exception where it does not hold them."""
     texts = from_plain(tuple[str, ...], summary["warnings"], "warnings")
     items = from_plain(dict[str, int], summary["items"], "items")
-    classes = tuple(summary["counts"]["known"])
+    counts = summary["counts"]
+    classes = tuple(counts["known"])
     if len(classes) < 1:
         raise ValueError("it counts no known class")
     codes = summary.get("warning_codes", [])[: len(texts)]
@@ -274,7 +275,7 @@ def facts_of(summary: Mapping[str, Any]) -> Facts:
         **{name: from_plain(kinds[name], summary.get(name), name) for name in optional},
         n_known=items["known"],
         n_pool=items["pool"],
-        n_unknown=from_plain(int, summary["counts"]["unknown"], "counts.unknown"),
+        n_unknown=from_plain(int | None, counts.get("unknown"), "counts.unknown"),
         n_skipped=items["skipped"],
         classes=classes,
         audit=Audit.from_json(summary["audit"]) if summary["audit"] else None,

@@ -92,7 +92,10 @@ def _data(facts: Facts) -> list[tuple[str, str]]:
         ("items", facts.shape),
         ("labelled items", f"{facts.n_known:,}"),
         ("pool", f"{facts.n_pool:,}"),
-        ("called unknown in it", f"{facts.n_unknown:,}"),
+        (
+            "called unknown in it",
+            "not known" if facts.n_unknown is None else f"{facts.n_unknown:,}",
+        ),
         ("backbone", facts.backbone or "none"),
     ]
     return [(name, _text(str(value))) for name, value in rows]
