@@ -33,12 +33,14 @@ from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
+from s2osc.pipeline.large_pool import fit_large_pool
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import shown
+from s2osc.settings import FIT_ON
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
 POOL = -1
@@ -104,6 +106,9 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         Columns of a data frame that are used although they look like identifiers.
     flip : bool or None
         Whether a mirrored image still means the same; None says so of colour images only.
+    fit_on : int
+        A larger pool is fitted on a sample of so many of its rows, with more of the strange ones;
+        the model answers for all.
     settings : mapping or None
         Any other hyper-parameter by name, such as ``{"student.tau": 0.9}``.
     random_state : int, RandomState or None
@@ -160,6 +165,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         embedding: str = AUTO,
         keep_columns: Sequence[str] = (),
         flip: bool | None = None,
+        fit_on: int = FIT_ON,
         settings: Mapping[str, Any] | None = None,
         random_state: Any = 0,
         device: str = "auto",
@@ -179,6 +185,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.embedding = embedding
         self.keep_columns = keep_columns
         self.flip = flip
+        self.fit_on = fit_on
         self.settings = settings
         self.random_state = random_state
         self.device = device
@@ -214,7 +221,9 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.model_: OpenSetModel | KnownOnlyModel
         with shown() if self.verbose else nullcontext():
             if in_pool.any():
-                solution = method.fit(known, X[in_pool], seed=seed, device=device)
+                solution = fit_large_pool(
+                    method, known, X[in_pool], fit_on=self.fit_on, seed=seed, device=device
+                )
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
                 self.leaves_[in_pool] = solution.leaves

@@ -29,6 +29,7 @@ from s2osc.app import origin
 from s2osc.app.classify import Request, classify_files, demo
 from s2osc.app.predict import predict_files
 from s2osc.app.results_folder import RESULTS
+from s2osc.cli.main import main
 from s2osc.data.datasets import Dataset
 from s2osc.errors import OutputError, SettingsError
 from s2osc.report import drawing
@@ -472,3 +473,21 @@ def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkey
     share = 1000 / 2200
     found = result.summary()["metrics"]["f_out_all_unknown"]
     assert found == pytest.approx(2 * share / (1 + share), abs=1e-5)
+
+
+def test_a_pool_above_the_limit_is_fitted_on_a_sample_and_decided_again_alike(tmp_path, quick):
+    known, pool = known_labels(200), pool_labels(200)
+    npz(tmp_path / "known.npz", x=easy_vectors(known, seed=0), y=known)
+    npz(tmp_path / "pool.npz", x=easy_vectors(pool, seed=1), y=pool)
+    paths = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
+    out = tmp_path / "out"
+    assert main(["classify", *paths, f"--out={out}", "--fit-on=500", *quick]) == 0
+    first = pq.read_table(out / "predictions.parquet")
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["items"]["pool"] == len(pool) > 500
+    assert summary["seconds"]["sample"] >= 0
+    assert summary["metrics"]["accuracy"] > 0.9
+    assert main(["report", f"--out={out}"]) == 0
+    again = pq.read_table(out / "predictions.parquet")
+    for column in ("item", "label", "p_known", "operating_point"):
+        assert first[column].to_pylist() == again[column].to_pylist(), column

@@ -48,10 +48,11 @@ from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
+from s2osc.pipeline.large_pool import check_fit_on, fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
-from s2osc.settings import flatten
+from s2osc.settings import FIT_ON, flatten
 from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
@@ -82,10 +83,12 @@ class Request:
     text_column: str | None = None  # where tables have texts; None: in `text`, if there is one
     keep_columns: Sequence[str] = ()  # of a table, used in any case
     max_megapixels: float = MAX_MEGAPIXELS  # of an image; larger ones are refused
+    fit_on: int = FIT_ON  # items of the pool; of a larger one, a sample is fitted on
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise SettingsError(f"the seed is {self.seed}; give a whole number from 0")
+        check_fit_on(self.fit_on)
 
 
 def classify_files(
@@ -166,6 +169,7 @@ def origin_of(request: Request, known: Path | None = None, pool: Path | None = N
         text_column=request.text_column,
         keep_columns=tuple(request.keep_columns),
         max_megapixels=request.max_megapixels,
+        fit_on=request.fit_on,
         changes=dict(request.changes),
     )
 
@@ -322,9 +326,11 @@ def classify_items(
             pool_inputs=represented.inputs(pool.inputs, clock),
         )
         labels, _ = encode_labels(joined.known_labels)
-        solution = method.fit(
+        solution = fit_large_pool(
+            method,
             Labelled(joined.known_inputs, labels),
             joined.pool_inputs,
+            fit_on=request.fit_on,
             seed=request.seed,
             device=device,
         )

@@ -9,6 +9,7 @@ from typing import Any
 from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_items
 from s2osc.data.splits import Protocol, split_dataset
+from s2osc.settings import FIT_ON
 from s2osc.text import clean_text
 
 DIGITS = "mnist5k"
@@ -28,6 +29,7 @@ class Origin:
     text_column: str | None = None
     keep_columns: tuple[str, ...] = ()
     max_megapixels: float = MAX_MEGAPIXELS
+    fit_on: int = FIT_ON
     changes: dict[str, Any] = field(default_factory=dict)  # hyper-parameters by name
 
     @classmethod

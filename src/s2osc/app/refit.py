@@ -41,6 +41,7 @@ def refit_results(out: Path, corrections: Corrections) -> Result:
         text_column=origin.text_column,
         keep_columns=origin.keep_columns,
         max_megapixels=origin.max_megapixels,
+        fit_on=origin.fit_on,
     )
     if origin.known is None or origin.pool is None:
         return demo(out, request, corrections=corrections, force=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.settings import FIT_ON
 from s2osc.text import shortened
 
 if TYPE_CHECKING:
@@ -173,6 +174,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="whether a mirrored image means the same (default: auto, yes for colour images)",
     )
     parser.add_argument(
+        "--fit-on",
+        type=int,
+        default=FIT_ON,
+        metavar="N",
+        help="fit a larger pool on a sample of so many of its items, with more of the strange "
+        "ones, and answer for all (default: 50000)",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -274,6 +283,7 @@ def request_of(options: argparse.Namespace) -> "Request":
         changes=changes,
         seed=options.seed,
         device=options.device,
+        fit_on=options.fit_on,
         **{name: getattr(options, name) for name in reading if hasattr(options, name)},
     )
 

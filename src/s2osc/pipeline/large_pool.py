@@ -53,11 +53,9 @@ from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
+from s2osc.settings import FIT_ON
 from s2osc.types import UNKNOWN, UNSURE, Answer, Labelled
 
-FIT_ON = 50_000
-"""Items of a pool that the method is fitted on. With twice as many, filter and groups take twice
-the time and find the same."""
 FEWEST_FIT = 500
 N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
