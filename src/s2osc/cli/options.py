@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -37,6 +38,32 @@ def add_paths(parser: argparse.ArgumentParser, **options: str) -> None:
     """Options that take a path and must be given, with their help."""
     for name, words in options.items():
         parser.add_argument(f"--{name}", type=Path, required=True, help=words)
+
+
+def item_address(text: str) -> Path | str:
+    """A path, or an address elsewhere, which is no path.
+
+    >>> item_address("s3://bucket/pool"), item_address("pool.csv").name
+    ('s3://bucket/pool', 'pool.csv')
+    """
+    return text if "://" in text else Path(text)
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "json"),
+        default="auto",
+        help="how progress is shown: bars on a terminal and a line every ten seconds elsewhere "
+        "(auto), or JSON lines on standard error (json)",
+    )
+
+
+def shown_as(options: argparse.Namespace) -> Any:
+    """Shows progress while it is entered, in the way that was asked for."""
+    from s2osc.progress import shown, written
+
+    return written(sys.stderr) if options.progress == "json" else shown()
 
 
 def add_text_column(parser: argparse.ArgumentParser) -> None:
@@ -290,6 +317,47 @@ def request_of(options: argparse.Namespace) -> "Request":
 
 def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     """Print the audit's sentence, a small table of what was found, and where everything lies."""
+    say = printer()
+    audit = summary["audit"]
+    _show_found(summary)
+    if "metrics" in summary:
+        values = summary["metrics"]
+        shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
+        figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
+        say(f"Against the truth the pool came with: {figures}")
+    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
+    for name, what in (
+        ("report.html", "the page to look at"),
+        ("predictions.csv", "one row per item (also predictions.parquet)"),
+        ("summary.json", "counts, audit, settings, seconds, metrics"),
+        ("model/", "for `s2osc predict`"),
+    ):
+        say(f"  {name:<18} {what}")
+    if audit:
+        command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
+        say(f"  {'scores.parquet':<18} for `{command}`")
+        if not audit["checked"]:
+            say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
+        say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
+
+
+def show_parts(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
+    """The same for a pool that was read in parts."""
+    say = printer()
+    _show_found(summary)
+    n_rows, steps = summary["items"]["pool"], summary["seconds"]
+    rate = n_rows / max(steps.get("answer", seconds), 1e-9)
+    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s, answers at {rate:,.0f} rows/s. In {out}:")
+    for name, what in (
+        ("predictions/", "one row per item, as a Parquet data set"),
+        ("summary.json", "counts, audit, settings, seconds and rows per step"),
+        ("model/", "for `s2osc predict` and `s2osc serve`"),
+    ):
+        say(f"  {name:<18} {what}")
+
+
+def _show_found(summary: dict[str, Any]) -> None:
+    """The audit's sentence, a small table, and notes."""
     from rich.table import Table
 
     say = printer()
@@ -312,25 +380,6 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     say(table, soft_wrap=False)
     for warning in summary["warnings"]:
         say(f"Note: {warning}", style="yellow")
-    if "metrics" in summary:
-        values = summary["metrics"]
-        shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
-        figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
-        say(f"Against the truth the pool came with: {figures}")
-    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
-    for name, what in (
-        ("report.html", "the page to look at"),
-        ("predictions.csv", "one row per item (also predictions.parquet)"),
-        ("summary.json", "counts, audit, settings, seconds, metrics"),
-        ("model/", "for `s2osc predict`"),
-    ):
-        say(f"  {name:<18} {what}")
-    if audit:
-        command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
-        say(f"  {'scores.parquet':<18} for `{command}`")
-        if not audit["checked"]:
-            say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
-        say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
 
 
 def _add_counts(

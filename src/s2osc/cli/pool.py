@@ -12,16 +12,20 @@ from s2osc.cli.options import (
     add_force,
     add_paths,
     add_profile,
+    add_progress,
     add_reading,
     add_representation,
     add_run,
     add_tables,
     add_trusted,
     decision_of,
+    item_address,
     printer,
     quoted,
     request_of,
+    show_parts,
     show_result,
+    shown_as,
     trusted_of,
 )
 from s2osc.errors import SettingsError
@@ -72,9 +76,17 @@ def _add_classify(commands: Any) -> None:
         known="labelled items: a folder per class, a manifest (a table with path,label), .npz (x, "
         "y, optional classes), or a table (CSV, Parquet, JSON lines) of texts (text,label), or of "
         "numbers and words with a label column",
-        pool="items to classify: a folder of images, a manifest, .npy, .npz, or a table",
         out="folder for the results",
     )
+    parser.add_argument(
+        "--pool",
+        type=item_address,
+        required=True,
+        help="items to classify: a folder of images, a manifest, .npy, .npz, or a table; read in "
+        "parts, and however large: .parquet or .tar (WebDataset) files as a folder, a glob or an "
+        "address such as s3://bucket/pool",
+    )
+    add_progress(parser)
     parser.add_argument(
         "--corrections",
         type=Path,
@@ -156,15 +168,24 @@ def _add_check(commands: Any) -> None:
 
 def classify(options: argparse.Namespace) -> None:
     from s2osc.app.profiling import profiled
-    from s2osc.progress import Stopwatch, shown
+    from s2osc.progress import Stopwatch
 
     clock = Stopwatch()
-    with profiled(options.profile), shown():
+    with profiled(options.profile), shown_as(options):
         with clock("start"):
             from s2osc.app.classify import classify_files
             from s2osc.app.corrections import NO_CORRECTIONS
+            from s2osc.app.large_pool import classify_parts, parts_of_pool
 
             request = request_of(options)
+        parts = parts_of_pool(options.pool, request)
+        if parts is not None:
+            refuse_for_parts(options)
+            summary = classify_parts(
+                options.known, parts, options.out, request, force=options.force, clock=clock
+            )
+            show_parts(summary.content, options.out, seconds=summary.seconds)
+            return
         result = classify_files(
             options.known,
             options.pool,
@@ -175,6 +196,15 @@ def classify(options: argparse.Namespace) -> None:
             clock=clock,
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
+
+
+def refuse_for_parts(options: argparse.Namespace) -> None:
+    """Refuse what a pool that is read in parts has no place for."""
+    if options.corrections:
+        raise SettingsError(
+            f"--corrections is {options.corrections}, but {options.pool} is read in parts; give "
+            "the corrected items among --known"
+        )
 
 
 def predict(options: argparse.Namespace) -> None:

@@ -75,7 +75,7 @@ class Source:
 
     path: Path
     names: list[str]
-    content: list[Path] | np.ndarray | Table
+    content: Sequence[Path | bytes] | np.ndarray | Table  # images as files, or as these hold them
     labels: list[str] | None = None
     found: str = "images"  # columns or arrays, for messages
     text_column: str = ""  # where a table has texts
@@ -164,8 +164,23 @@ def open_known_and_pool(
     text_column: str | None = None,
 ) -> OpenSources:
     """Find labelled items and a pool, and measure them where they are images."""
-    known_source = _open_known(Path(known), text_column)
-    pool_source = open_items(Path(pool), text_column)
+    return open_known_beside(
+        Path(known),
+        open_items(Path(pool), text_column),
+        max_megapixels=max_megapixels,
+        text_column=text_column,
+    )
+
+
+def open_known_beside(
+    known: Path,
+    pool_source: Source,
+    *,
+    max_megapixels: float = MAX_MEGAPIXELS,
+    text_column: str | None = None,
+) -> OpenSources:
+    """The same with a pool that was found already."""
+    known_source = _open_known(known, text_column)
     if {known_source.kind, pool_source.kind} == {"vectors", "tables"}:
         known_source, pool_source = _as_vectors(known_source), _as_vectors(pool_source)
     if known_source.kind != pool_source.kind:
@@ -192,6 +207,14 @@ def open_known(
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:
     """Items for a trained model, brought to the shape it was trained on."""
     opened = open_items(Path(source), like.text_column if like.kind == "texts" else None)
+    return items_like(opened, like, max_megapixels=max_megapixels)
+
+
+def items_like(
+    opened: Source, like: InputShape, *, max_megapixels: float = MAX_MEGAPIXELS
+) -> Items:
+    """The items of a source, brought to a shape."""
+    source = opened.path
     if (opened.kind, like.kind) == ("tables", "vectors"):
         opened = _as_vectors(opened)
     if opened.kind != like.kind:
@@ -254,7 +277,7 @@ def _load(source: Source, shape: InputShape) -> Items:
         assert not isinstance(inputs, Table)
         inputs, reasons = read_pixels(inputs, shape, source.path.name)
         source = _skip(source, reasons)
-    assert not isinstance(inputs, list)
+    assert isinstance(inputs, np.ndarray | Table)
     return Items(source.names, inputs, source.labels, source.skipped)
 
 

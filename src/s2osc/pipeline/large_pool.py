@@ -42,6 +42,7 @@ from s2osc.pipeline.method import S2OSCMethod, Solution, Trust
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.sampling import (
     N_REFERENCES,
+    SKIPPED,
     Drawn,
     Nearest,
     Strangeness,
@@ -161,11 +162,12 @@ def draw_sample(plan: Plan, strata: np.ndarray, n_judged: int = N_JUDGED) -> Sam
     everyone = np.concatenate([strata, plan.calibration_strata])
     drawn = draw_strata(everyone, plan.strangeness.n_strata, plan.fit_on, seed=plan.seed)
     is_pool = drawn.rows < len(strata)
+    judged = draw_evenly(len(strata), n_judged, seed=plan.seed)
     return Sample(
         drawn=drawn,
         pool=drawn.rows[is_pool],
         calibration=drawn.rows[~is_pool] - len(strata),
-        judged=draw_evenly(len(strata), n_judged, seed=plan.seed),
+        judged=judged[strata[judged] != SKIPPED],
     )
 
 

@@ -25,6 +25,8 @@ STRATA_ENDS = (0.9, 0.99)
 known items and nearly all of a class that is apart."""
 EVEN_SHARE = 0.5
 """Of the sample: shared evenly among the strata; the rest is in proportion to their sizes."""
+SKIPPED = 255
+"""In place of the stratum of an item that cannot be read."""
 ROWS_AT_ONCE = 1_024
 LARGEST_SIDE = 16  # pixels a side of the small images that are compared
 
@@ -149,8 +151,11 @@ def share_out(sizes: np.ndarray, n: int) -> np.ndarray:
 
 
 def draw_strata(strata: np.ndarray, n_strata: int, n: int, *, seed: int) -> Drawn:
-    """``n`` rows, more of the strange: of each stratum those with the smallest keys."""
-    sizes = np.bincount(strata, minlength=n_strata)
+    """``n`` rows, more of the strange: of each stratum those with the smallest keys.
+
+    Rows of no stratum, such as ``SKIPPED``, are not drawn.
+    """
+    sizes = np.bincount(strata, minlength=n_strata)[:n_strata]
     wanted = share_out(sizes, n)
     rates = wanted / np.maximum(sizes, 1)
     least = rates[rates > 0].min()
