@@ -530,7 +530,7 @@ def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, qui
 
 
 @pytest.mark.parametrize(
-    "step", ["classify.open_known_and_pool", "result.write_tables", "result.write_measured"]
+    "step", ["classify.open_known_beside", "result.write_tables", "result.write_measured"]
 )
 def test_ctrl_c_at_any_step_keeps_earlier_results(finished, tmp_path, quick, monkeypatch, step):
     def interrupt(*_: object, **__: object) -> None:

@@ -40,9 +40,11 @@ from s2osc.data.inputs import (
     OpenSources,
     Skipped,
     encode_labels,
+    open_items,
     open_known,
-    open_known_and_pool,
+    open_known_beside,
 )
+from s2osc.data.parts import PartedPool
 from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.text_models import load_text_model
@@ -93,7 +95,7 @@ class Request:
 
 def classify_files(
     known: Path,
-    pool: Path,
+    pool: Path | PartedPool,
     out: Path,
     request: Request,
     *,
@@ -111,9 +113,14 @@ def classify_files(
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
-            opened = open_known_and_pool(
-                known,
-                pool,
+            source = (
+                pool.whole()
+                if isinstance(pool, PartedPool)
+                else open_items(Path(pool), request.text_column)
+            )
+            opened = open_known_beside(
+                Path(known),
+                source,
                 max_megapixels=request.max_megapixels,
                 text_column=request.text_column,
             )
@@ -130,7 +137,8 @@ def classify_files(
             notes=notes,
             corrections=said.matched(pool_items.names, where),
         )
-        return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
+        place = Path(pool.address) if isinstance(pool, PartedPool) else pool
+        return publish_result(folder, replace(result, origin=origin_of(request, known, place)))
 
 
 def demo(

@@ -55,7 +55,6 @@ from s2osc.text import clean_text
 from s2osc.types import Labelled
 from s2osc.version import versions
 
-DECISION = "decision.json"
 SKIPPED_NAMED = 1_000
 """Items that could not be read and are named in ``skipped.csv``."""
 MOST_JUDGED_BYTES = 2**28
@@ -112,7 +111,7 @@ class LargeRun:
 
     def fit(self) -> LargeFit:
         """The fit that a stopped run left, or a new one."""
-        if not (self.folder.work / DECISION).is_file():
+        if not self.folder.decision(self.pool.mark()).is_file():
             plan = plan_fit(
                 self.known, self.method.seeds, fit_on=self.request.fit_on, seed=self.request.seed
             )
@@ -123,9 +122,12 @@ class LargeRun:
         """Strangeness of all, then the sample, then the fit."""
         worker = StrataWorker(self.reader, plan.strangeness, self.folder)
         parts = self.pool.parts
-        todo = [part for part in parts if not self.folder.strata(part.number).is_file()]
+        places = [self.folder.strata(part.number, self.pool.mark(part)) for part in parts]
+        todo = [part for part, place in zip(parts, places, strict=True) if not place.is_file()]
         self.over_parts("strangeness", lambda: worker, todo)
-        strata = np.concatenate([self.folder.read_strata(part.number) for part in parts])
+        strata = np.concatenate(
+            [self.folder.read_strata(part.number, self.pool.mark(part)) for part in parts]
+        )
         item_bytes = self.known.inputs[:1].nbytes
         sample = draw_sample(plan, strata, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
         rows = np.union1d(sample.pool, sample.judged)
@@ -133,7 +135,8 @@ class LargeRun:
         found = self.over_parts("sample", lambda: gather, parts)
         inputs = np.empty((len(rows), *self.known.inputs.shape[1:]), self.known.inputs.dtype)
         for of_part, items in found:
-            inputs[np.searchsorted(rows, of_part)] = items
+            if len(of_part):
+                inputs[np.searchsorted(rows, of_part)] = items
         del found
         sampled, judged = (
             inputs[np.searchsorted(rows, chosen)] for chosen in (sample.pool, sample.judged)
@@ -156,11 +159,11 @@ class LargeRun:
                 "seconds": self.clock.seconds,
                 "rows": self.clock.rows,
             }
-            write_whole(self.folder.work / DECISION, as_json(decision))
+            write_whole(self.folder.decision(self.pool.mark()), as_json(decision))
 
     def load(self) -> LargeFit:
         """What ``save`` wrote."""
-        path = self.folder.work / DECISION
+        path = self.folder.decision(self.pool.mark())
         advice = "run the same command with --force"
         found = read_json(path, advice)
         saved = load_model(self.folder.model, self.device)
@@ -182,11 +185,11 @@ class LargeRun:
         answerer = PoolAnswerer(fit, self.method.decision, self.classes)
         worker = AnswerWorker(self.reader, answerer, self.classes, self.folder)
         parts = self.pool.parts
-        todo = [part for part in parts if not self.folder.is_answered(part.number)]
+        places = [self.folder.counts(part.number, self.pool.mark()) for part in parts]
+        todo = [part for part, place in zip(parts, places, strict=True) if not place.is_file()]
         self.over_parts("answer", lambda: worker, todo)
         counts = NOTHING
-        for part in parts:
-            path = self.folder.counts(part.number)
+        for path in places:
             record = read_json(path, "run the same command with --force")
             counts = counts.joined(PartCounts.from_json(record))
         return counts
@@ -268,8 +271,7 @@ def facts_of(known: Path, pool: PartedPool, request: Request) -> dict[str, Any]:
     return {
         "known": [os.path.abspath(known), _stamp(str(known))],
         "pool": pool.address,
-        "files": [len(pool.files), *pool.sizes],
-        "stamps": [_stamp(name) for name in pool.files] if pool.form != "images" else [],
+        "n_files": len(pool.files),
         "n_rows": pool.n,
         "n_parts": len(pool.parts),
         "preset": request.preset,

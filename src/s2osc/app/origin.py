@@ -8,6 +8,7 @@ from typing import Any
 
 from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_items
+from s2osc.data.parts import is_parted, open_parts
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.settings import FIT_ON
 from s2osc.text import clean_text
@@ -46,6 +47,8 @@ class Origin:
         if self.pool is None:
             items = demo_items(seed)[1]
             return Source(Path(DIGITS), items.names, items.inputs, items.labels)
+        if is_parted(self.pool):
+            return open_parts(self.pool, self.text_column).whole()
         return open_items(Path(self.pool), self.text_column)
 
 

@@ -60,9 +60,10 @@ class StrataWorker:
     def __call__(self, part: Part) -> int:
         strata = np.full(part.n, SKIPPED, np.uint8)
         for batch in self.reader.batches(part):
-            found = self.strangeness.strata(self.reader.inputs(batch.items))
-            strata[batch.rows - part.first] = found
-        self.folder.save_strata(part.number, strata)
+            if len(batch.rows):
+                found = self.strangeness.strata(self.reader.inputs(batch.items))
+                strata[batch.rows - part.first] = found
+        self.folder.save_strata(part.number, self.reader.pool.mark(part), strata)
         return part.n
 
 
@@ -159,11 +160,14 @@ class AnswerWorker:
             for batch in self.reader.batches(part):
                 counts = counts.joined(self._write(batch, table.write))
         with writing(self.folder.out, GOES_ON):
-            write_whole(self.folder.counts(part.number), as_json(counts.to_json()))
+            mark = self.reader.pool.mark()
+            write_whole(self.folder.counts(part.number, mark), as_json(counts.to_json()))
         return part.n
 
     def _write(self, batch: Batch, write: Callable[[Any], None]) -> PartCounts:
         items, is_text = batch.items, self.reader.represented.shape.kind == "texts"
+        if not len(items):
+            return NOTHING._replace(skipped=tuple(items.skipped))
         answer, nearest_confidence, operating_points = self.answer(self.reader.inputs(items))
         write(
             answer_table(

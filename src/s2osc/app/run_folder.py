@@ -7,7 +7,9 @@
     OUT/run.json                         which run this is: of what, with which settings
     OUT/work/                            what a stopped run goes on from; it goes in the end
 
-A run that finds its own ``run.json`` goes on where it was. Another one is refused.
+A run that finds its own ``run.json`` goes on where it was. Another one is refused. Names in
+``work`` hold a mark of the files of the pool: what was made of a file that was mended since is made
+again.
 """
 
 import hashlib
@@ -67,21 +69,22 @@ class RunFolder:
     def predictions(self, number: int) -> Path:
         return self.out / PREDICTIONS / f"part-{number:05}.parquet"
 
-    def counts(self, number: int) -> Path:
-        return self.work / f"counts-{number:05}.json"
+    def decision(self, mark: str) -> Path:
+        return self.work / f"decision-{mark}.json"
 
-    def strata(self, number: int) -> Path:
-        return self.work / f"strata-{number:05}.npy"
+    def counts(self, number: int, mark: str) -> Path:
+        """What a part came to, written after its answers."""
+        return self.work / f"counts-{number:05}-{mark}.json"
 
-    def is_answered(self, number: int) -> bool:
-        return self.counts(number).is_file() and self.predictions(number).is_file()
+    def strata(self, number: int, mark: str) -> Path:
+        return self.work / f"strata-{number:05}-{mark}.npy"
 
-    def save_strata(self, number: int, strata: np.ndarray) -> None:
+    def save_strata(self, number: int, mark: str, strata: np.ndarray) -> None:
         with writing(self.out, GOES_ON):
-            write_array(self.strata(number), strata)
+            write_array(self.strata(number, mark), strata)
 
-    def read_strata(self, number: int) -> np.ndarray:
-        path = self.strata(number)
+    def read_strata(self, number: int, mark: str) -> np.ndarray:
+        path = self.strata(number, mark)
         with guarded(path, "remove it, and run the same command again"):
             return np.load(path, allow_pickle=False)
 
@@ -104,8 +107,8 @@ def written_table(path: Path) -> Iterator["TableWriter"]:
     writer = TableWriter(part)
     try:
         yield writer
-        writer.close()
-        os.replace(part, path)
+        if writer.close():
+            os.replace(part, path)
     except BaseException:
         with suppress(Exception):
             writer.close()
@@ -126,12 +129,15 @@ class TableWriter:
             self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema)
         self.writer.write_table(table)
 
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
-            with self.path.open("rb+") as file:
-                os.fsync(file.fileno())
-            self.writer = None
+    def close(self) -> bool:
+        """Put the file on the disk; False where nothing was written."""
+        if self.writer is None:
+            return False
+        self.writer.close()
+        self.writer = None
+        with self.path.open("rb+") as file:
+            os.fsync(file.fileno())
+        return True
 
 
 @contextmanager

@@ -179,7 +179,7 @@ def classify(options: argparse.Namespace) -> None:
 
             request = request_of(options)
         parts = parts_of_pool(options.pool, request)
-        if parts is not None:
+        if parts is not None and parts.n > request.fit_on:
             refuse_for_parts(options)
             summary = classify_parts(
                 options.known, parts, options.out, request, force=options.force, clock=clock
@@ -188,7 +188,7 @@ def classify(options: argparse.Namespace) -> None:
             return
         result = classify_files(
             options.known,
-            options.pool,
+            options.pool if parts is None else parts,
             options.out,
             request,
             corrections=options.corrections or NO_CORRECTIONS,

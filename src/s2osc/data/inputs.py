@@ -80,6 +80,7 @@ class Source:
     found: str = "images"  # columns or arrays, for messages
     text_column: str = ""  # where a table has texts
     skipped: list[Skipped] = field(default_factory=list)
+    is_batch: bool = False  # one of many: it may be that none of its items can be read
 
     @property
     def n_features(self) -> int:
@@ -288,7 +289,7 @@ def _skip(source: Source, reasons: Sequence[str]) -> Source:
     named = zip(source.names, reasons, strict=True)
     skipped = source.skipped + [Skipped(name, reason) for name, reason in named if reason]
     n_images = len(source.names) + len(source.skipped)
-    if 2 * len(skipped) > n_images:
+    if 2 * len(skipped) > n_images and not source.is_batch:
         raise DataError(
             f"{len(skipped)} of the {n_images} {source.kind} of {source.path} cannot be read "
             f"(first: {skipped[0].name}, {skipped[0].reason}); mend or remove them"

@@ -9,6 +9,7 @@ Every part is a run of rows of one file; it is read in batches, answered and wri
 are numbered through all files, in the order of their names.
 """
 
+import hashlib
 import os
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -69,7 +70,7 @@ class PartedPool:
     address: str
     form: Form
     files: tuple[str, ...]  # paths or addresses, sorted
-    sizes: tuple[int, ...]  # their bytes, to know them again
+    stamps: tuple[str, ...]  # of each file, to know it again; none of images
     parts: tuple[Part, ...]
     text_column: str | None = None
     members: tuple[tuple[Member, ...], ...] = ()  # of each .tar file
@@ -78,6 +79,11 @@ class PartedPool:
     @property
     def n(self) -> int:
         return sum(part.n for part in self.parts)
+
+    def mark(self, part: Part | None = None) -> str:
+        """A digest of the file of a part, or of all files, as they are now."""
+        stamps = self.stamps if part is None else self.stamps[part.file : part.file + 1]
+        return hashlib.sha256("\n".join(stamps).encode()).hexdigest()[:8]
 
     def first_batch(self) -> Source:
         """The first rows, which tell what kind of items these are."""
@@ -106,7 +112,9 @@ class PartedPool:
                 table = with_usual_names(pa.Table.from_batches([batch]))
                 found = table_contents(table, Path(name), self.text_column, first=first)
                 first += len(found.names)
-                yield Source(Path(name), *found, text_column=self.text_column or "text")
+                yield Source(
+                    Path(name), *found, text_column=self.text_column or "text", is_batch=True
+                )
 
     def _array_batches(self, part: Part) -> Iterator[Source]:
         path = Path(self.files[part.file])
@@ -115,7 +123,8 @@ class PartedPool:
             for start in range(part.pieces[0], part.pieces[0] + part.n, self.batch_rows):
                 end = min(start + self.batch_rows, part.pieces[0] + part.n)
                 names = [str(part.first + row - part.pieces[0]) for row in range(start, end)]
-                yield Source(path, names, as_inputs(np.array(array[start:end]), str(path)))
+                values = as_inputs(np.array(array[start:end]), str(path))
+                yield Source(path, names, values, is_batch=True)
 
     def _image_batches(self, part: Part) -> Iterator[Source]:
         folder = Path(self.address)
@@ -124,7 +133,7 @@ class PartedPool:
             end = min(first + self.batch_rows, start + part.n)
             files = [Path(file) for file in self.files[first:end]]
             names = clean_items(file.relative_to(folder).as_posix() for file in files)
-            yield Source(folder, names, files)
+            yield Source(folder, names, files, is_batch=True)
 
     def _tar_batches(self, part: Part) -> Iterator[Source]:
         name, members = self.files[part.file], self.members[part.file]
@@ -134,7 +143,7 @@ class PartedPool:
                 chosen = members[first : min(first + self.batch_rows, begin + part.n)]
                 content = [_read_member(file, member) for member in chosen]
                 names = clean_items(f"{Path(name).name}/{member.name}" for member in chosen)
-                yield Source(Path(name), names, content)
+                yield Source(Path(name), names, content, is_batch=True)
 
 
 def join_sources(sources: Sequence[Source], address: str) -> Source:
@@ -152,7 +161,14 @@ def join_sources(sources: Sequence[Source], address: str) -> Source:
     labels = None
     if any(source.labels for source in sources):
         labels = [label for s in sources for label in s.labels or [""] * len(s.names)]
-    return replace(sources[0], path=Path(address), names=names, content=content, labels=labels)
+    return replace(
+        sources[0],
+        path=Path(address),
+        names=names,
+        content=content,
+        labels=labels,
+        is_batch=False,
+    )
 
 
 def is_parted(address: Path | str) -> bool:
@@ -199,7 +215,7 @@ def open_parts(
         address=text,
         form=form,
         files=tuple(files),
-        sizes=tuple(_size(name) for name in files) if form != "images" else (),
+        stamps=tuple(_stamp(name) for name in files) if form != "images" else (),
         parts=tuple(parts),
         text_column=text_column,
         members=members,
@@ -286,13 +302,16 @@ def opened(name: str) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _size(name: str) -> int:
+def _stamp(name: str) -> str:
+    """What tells a file from a later one of the same name: its size, and when it was changed."""
     if "://" in name:
         from fsspec.core import url_to_fs  # noqa: PLC0415
 
         system, path = url_to_fs(name)
-        return int(system.size(path) or 0)
-    return os.path.getsize(name)
+        about = system.info(path)
+        return f"{about.get('size')} {about.get('mtime') or about.get('LastModified')}"
+    found = os.stat(name)
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 # --- rows of files ---------------------------------------------------------------------------
@@ -353,7 +372,7 @@ def _runs(sizes: Sequence[int], n_rows: int) -> list[Part]:
 
 def _runs_of_files(n_files: int, n_rows: int) -> list[Part]:
     return [
-        Part(number, first, first, min(n_rows, n_files - first), (first,))
+        Part(number, 0, first, min(n_rows, n_files - first), (first,))
         for number, first in enumerate(range(0, n_files, n_rows))
     ]
 

@@ -124,17 +124,18 @@ def table_contents(
         with guarded(path, f"give the column `{name}` as text"):
             values = table[name].to_pylist()
             cells[name] = [from_csv_cell(cell or "") for cell in values] if is_csv else values
-    ids = cells.get("item") or cells.get("id") or range(first, first + table.num_rows)
-    names = [_text(cell) for cell in ids]
+    ids = cells.get("path") or cells.get("item") or cells.get("id")
+    names = [str(row) for row in range(first, first + table.num_rows)]
+    if ids is not None:
+        names = clean_items(_text(cell) for cell in ids)
     content: list[Path] | np.ndarray | Table
     if "path" in cells:
-        names = [_text(cell) for cell in cells["path"]]
-        content = [path.parent / name for name in names]
+        content = [path.parent / _text(cell) for cell in cells["path"]]
     else:
         with guarded(path, TABLE_ADVICE):
             content = _content_of(path, table, text_column)
     labels = [clean_name(_text(cell)) for cell in cells.get("label", ())]
-    return Contents(clean_items(names), content, labels if any(labels) else None, found)
+    return Contents(names, content, labels if any(labels) else None, found)
 
 
 def _label_hint(columns: Sequence[str]) -> str:
