@@ -163,6 +163,14 @@ def read_headers(
     return headers, [answer if isinstance(answer, str) else "" for answer in answers]
 
 
+def check_sizes(images: Sequence[bytes], what: str, *, max_megapixels: float) -> None:
+    """Refuse images that are larger than wanted, before any of them is decoded."""
+    for image in images:
+        header = _read_header(image)
+        if isinstance(header, Header):
+            _check_size(what, header, max_megapixels)
+
+
 def _check_size(path: Path | str, header: Header, max_megapixels: float) -> None:
     megapixels = header.width * header.height / 1e6
     if megapixels > max_megapixels:
