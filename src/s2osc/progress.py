@@ -180,9 +180,9 @@ class RowCount:
 def counting(what: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
     """A function that takes the number of rows just done; ``done`` were done in an earlier run.
 
-    On a terminal it is a bar, elsewhere a line every ten seconds.
+    On a terminal it is a bar, elsewhere a line every ten seconds. Steps within are not shown.
     """
-    bars, count = _current.get(), RowCount(what, total, done)
+    bars, count = _current.get(), RowCount(what, total, done, started=time.perf_counter())
     task = bars.add_task(what, total=total, completed=done) if isinstance(bars, Progress) else None
     printed = time.perf_counter()
 
@@ -204,7 +204,11 @@ def counting(what: str, total: int, done: int = 0) -> Iterator[Callable[[int], N
         elif bars is not None and not isinstance(bars, Progress):
             bars(what, count.done, total)
 
-    yield advance
+    token = _current.set(None)
+    try:
+        yield advance
+    finally:
+        _current.reset(token)
     if isinstance(bars, JsonLines):
         _write_rows(bars, count)
 

@@ -98,16 +98,13 @@ class LargeRun:
     def reader(self) -> PartReader:
         return PartReader(self.pool, self.represented, self.request.max_megapixels)
 
-    def over_parts(self, step: str, recipe: Recipe, todo: Sequence[Part]) -> list[Any]:
-        """What workers return for parts; those that are not to do count as done."""
+    def over_parts(self, step: str, recipe: Recipe, todo: Sequence[Part]) -> None:
+        """Let workers work on parts; those that are not to do count as done."""
         n_done = self.pool.n - sum(part.n for part in todo)
-        found = []
         with self.clock(step), counting(step, self.pool.n, n_done) as advance:
-            for part, result in self.engine.run(recipe, todo):
-                found.append(result)
-                advance(part.n)
+            for n_rows in self.engine.run(recipe, todo):
+                advance(n_rows)
         self.clock.count(step, self.pool.n - n_done)
-        return found
 
     def fit(self) -> LargeFit:
         """The fit that a stopped run left, or a new one."""
@@ -131,13 +128,12 @@ class LargeRun:
         item_bytes = self.known.inputs[:1].nbytes
         sample = draw_sample(plan, strata, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
         rows = np.union1d(sample.pool, sample.judged)
-        gather = SampleWorker(self.reader, rows)
-        found = self.over_parts("sample", lambda: gather, parts)
+        gather = SampleWorker(self.reader, rows, self.folder)
+        self.over_parts("sample", lambda: gather, parts)
         inputs = np.empty((len(rows), *self.known.inputs.shape[1:]), self.known.inputs.dtype)
-        for of_part, items in found:
-            if len(of_part):
-                inputs[np.searchsorted(rows, of_part)] = items
-        del found
+        for part in parts:
+            if (found := self.folder.read_sample(part.number, self.pool.mark())) is not None:
+                inputs[np.searchsorted(rows, found[0])] = found[1]
         sampled, judged = (
             inputs[np.searchsorted(rows, chosen)] for chosen in (sample.pool, sample.judged)
         )

@@ -69,13 +69,13 @@ class StrataWorker:
 
 @dataclass(frozen=True)
 class SampleWorker:
-    """Gives the inputs of some rows of a part."""
+    """Writes the inputs of some rows of a part."""
 
     reader: PartReader
     rows: np.ndarray  # of the pool, sorted
+    folder: RunFolder
 
-    def __call__(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of the part that are wanted, and their inputs."""
+    def __call__(self, part: Part) -> int:
         low, high = np.searchsorted(self.rows, [part.first, part.first + part.n])
         wanted, found, inputs = self.rows[low:high], [], []
         for batch in self.reader.batches(part) if len(wanted) else ():
@@ -83,9 +83,12 @@ class SampleWorker:
             if len(chosen):
                 found.append(batch.rows[chosen])
                 inputs.append(self.reader.inputs(batch.items.keep(chosen)))
-        if not found:
-            return np.empty(0, int), np.empty(0)
-        return np.concatenate(found), np.concatenate(inputs)
+        if found:
+            mark = self.reader.pool.mark()
+            self.folder.save_sample(
+                part.number, mark, np.concatenate(found), np.concatenate(inputs)
+            )
+        return part.n
 
 
 class Answered(NamedTuple):

@@ -83,6 +83,26 @@ class RunFolder:
         with writing(self.out, GOES_ON):
             write_array(self.strata(number, mark), strata)
 
+    def sample(self, number: int, mark: str, what: str) -> Path:
+        """The ``rows`` of a part that are in the sample, or their ``inputs``."""
+        return self.work / f"sample-{number:05}-{mark}-{what}.npy"
+
+    def save_sample(self, number: int, mark: str, rows: np.ndarray, inputs: np.ndarray) -> None:
+        with writing(self.out, GOES_ON):
+            write_array(self.sample(number, mark, "inputs"), inputs)
+            write_array(self.sample(number, mark, "rows"), rows)
+
+    def read_sample(self, number: int, mark: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Rows of the pool and their inputs; None: the part has none of the sample."""
+        places = [self.sample(number, mark, what) for what in ("rows", "inputs")]
+        if not places[0].is_file():
+            return None
+        with guarded(places[0], "run the same command with --force"):
+            rows, inputs = (np.load(place, allow_pickle=False) for place in places)
+        for place in places:  # what is in memory is not needed on the disk
+            place.unlink()
+        return rows, inputs
+
     def read_strata(self, number: int, mark: str) -> np.ndarray:
         path = self.strata(number, mark)
         with guarded(path, "remove it, and run the same command again"):

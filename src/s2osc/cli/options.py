@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from s2osc.app.classify import Request
     from s2osc.app.extract import Trusted
+    from s2osc.engine.engine import Engine
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
@@ -57,6 +58,40 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
         help="how progress is shown: bars on a terminal and a line every ten seconds elsewhere "
         "(auto), or JSON lines on standard error (json)",
     )
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="where a pool that is read in parts is worked on: in this process (local), or by "
+        "workers of Ray, which needs `pip install 's2osc[ray]'`",
+    )
+    parser.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="of a cluster that runs already, such as 10.0.0.1:6379 or auto (default: Ray is "
+        "started here)",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="of Ray (default: one for every CPU)"
+    )
+
+
+def engine_of(options: argparse.Namespace) -> "Engine":
+    from s2osc.engine.engine import LocalEngine
+
+    if options.engine == "local":
+        for name, value in (("--ray-address", options.ray_address), ("--workers", options.workers)):
+            if value is not None:
+                raise SettingsError(f"{name} is {value}, but --engine is local; give --engine ray")
+        return LocalEngine()
+    from s2osc.engine.ray_engine import RayEngine
+
+    if options.workers is not None and options.workers < 1:
+        raise SettingsError(f"--workers is {options.workers}; give a number from 1")
+    return RayEngine(options.ray_address, options.workers)
 
 
 def shown_as(options: argparse.Namespace) -> Any:

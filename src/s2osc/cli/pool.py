@@ -9,6 +9,7 @@ from s2osc.cli.options import (
     add_command,
     add_decision,
     add_device,
+    add_engine,
     add_force,
     add_paths,
     add_profile,
@@ -19,6 +20,7 @@ from s2osc.cli.options import (
     add_tables,
     add_trusted,
     decision_of,
+    engine_of,
     item_address,
     printer,
     quoted,
@@ -87,6 +89,7 @@ def _add_classify(commands: Any) -> None:
         "address such as s3://bucket/pool",
     )
     add_progress(parser)
+    add_engine(parser)
     parser.add_argument(
         "--corrections",
         type=Path,
@@ -182,7 +185,13 @@ def classify(options: argparse.Namespace) -> None:
         if parts is not None and parts.n > request.fit_on:
             refuse_for_parts(options)
             summary = classify_parts(
-                options.known, parts, options.out, request, force=options.force, clock=clock
+                options.known,
+                parts,
+                options.out,
+                request,
+                engine=engine_of(options),
+                force=options.force,
+                clock=clock,
             )
             show_parts(summary.content, options.out, seconds=summary.seconds)
             return

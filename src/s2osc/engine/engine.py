@@ -7,23 +7,23 @@ after a failure: no row is lost or doubled.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from s2osc.data.parts import Part
 
-Worker = Callable[[Part], Any]
-"""Works on one part; what it returns is small, and goes to whoever asked."""
+Worker = Callable[[Part], int]
+"""Works on one part, writes what comes of it, and returns how many rows it went through."""
 Recipe = Callable[[], Worker]
 """Makes a worker where it is called."""
 
 
 class Engine(Protocol):
-    """Runs workers on parts, and yields what they return, in any order."""
+    """Runs workers on parts, and yields the rows of each part that is done, in any order."""
 
     @property
     def name(self) -> str: ...
 
-    def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[tuple[Part, Any]]: ...
+    def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]: ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LocalEngine:
 
     name: str = "local"
 
-    def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[tuple[Part, Any]]:
+    def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]:
         worker = recipe()
         for part in parts:
-            yield part, worker(part)
+            yield worker(part)
