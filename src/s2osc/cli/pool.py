@@ -91,6 +91,14 @@ def _add_classify(commands: Any) -> None:
     add_progress(parser)
     add_engine(parser)
     parser.add_argument(
+        "--mlflow",
+        nargs="?",
+        const="mlruns",
+        metavar="STORE",
+        help="log settings, audit, metrics and files to MLflow: a folder (default: mlruns) or an "
+        "address; needs `pip install 's2osc[mlflow]'`",
+    )
+    parser.add_argument(
         "--corrections",
         type=Path,
         metavar="FILE",
@@ -173,6 +181,10 @@ def classify(options: argparse.Namespace) -> None:
     from s2osc.app.profiling import profiled
     from s2osc.progress import Stopwatch
 
+    if options.mlflow:
+        from s2osc.app.tracking import check_mlflow
+
+        check_mlflow()
     clock = Stopwatch()
     with profiled(options.profile), shown_as(options):
         with clock("start"):
@@ -194,6 +206,7 @@ def classify(options: argparse.Namespace) -> None:
                 clock=clock,
             )
             show_parts(summary.content, options.out, seconds=summary.seconds)
+            track_run(options, summary.content)
             return
         result = classify_files(
             options.known,
@@ -205,6 +218,17 @@ def classify(options: argparse.Namespace) -> None:
             clock=clock,
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
+    track_run(options, result.summary())
+
+
+def track_run(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+    """Log a finished run to MLflow, if that was asked for."""
+    if not options.mlflow:
+        return
+    from s2osc.app.tracking import log_run
+
+    run = log_run(options.out, summary, options.mlflow)
+    print(f"In MLflow, {options.mlflow}: run {run}")
 
 
 def refuse_for_parts(options: argparse.Namespace) -> None:

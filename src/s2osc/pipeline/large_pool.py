@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
+from s2osc.arrays import chunks
 from s2osc.errors import SettingsError
 from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.calibration import SeedSettings, hold_back, join_held_back
@@ -61,6 +62,7 @@ FEWEST_FIT = 500
 N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
 is then known to a fifteenth of it, and the audit's resampling takes seconds."""
+SCORED_AT_ONCE = 16_384
 MOST_JUDGES = 3_000
 """Calibration items of each class: rare classes need many, and the fit does not see them."""
 
@@ -250,7 +252,7 @@ def judge(
         audit = trust.audit if trust else None
         return LargeFit(model, thresholds, None, audit, evidence, solution.k, solution.n_steps)
     settings, seed = method.decision, plan.seed
-    of_pool = score_items(model, model.scaling.transform(judged), settings)
+    of_pool = score_in_chunks(model, judged, settings)
     of_calibration = score_items(model, calibration.inputs, settings)
     weights = plan.roles.calibration_weights[calibration.labels]
     for each in trust.audit.classes:  # as the sample mixes the classes
@@ -366,6 +368,17 @@ def score_items(
         distinctness=distinctness(of_f, model.unit, model.filtering),
         embeddings=embeddings,
     )
+
+
+def score_in_chunks(
+    model: OpenSetModel | KnownOnlyModel, inputs: np.ndarray, settings: DecisionSettings
+) -> Scores:
+    """The scores of items as they come, without embeddings, which would take most of the memory."""
+    found = []
+    for rows in chunks(len(inputs), SCORED_AT_ONCE):
+        scores = score_items(model, model.scaling.transform(inputs[rows]), settings)
+        found.append(scores._replace(embeddings=np.empty((len(scores.score), 0))))
+    return Scores(*(np.concatenate(values) for values in zip(*found, strict=True)))
 
 
 class PoolAnswer(NamedTuple):
