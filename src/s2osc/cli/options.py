@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from s2osc.app.classify import Request
     from s2osc.app.extract import Trusted
     from s2osc.engine.engine import Engine
+    from s2osc.engine.ray_engine import RayEngine
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
@@ -65,8 +66,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="where a pool that is read in parts is worked on: in this process (local), or by "
-        "workers of Ray, which needs `pip install 's2osc[ray]'`",
+        help="where the parts of a pool, or the runs of an experiment, are worked on: in this "
+        "process (local), or by workers of Ray, which needs `pip install 's2osc[ray]'`",
     )
     parser.add_argument(
         "--ray-address",
@@ -82,11 +83,16 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 def engine_of(options: argparse.Namespace) -> "Engine":
     from s2osc.engine.engine import LocalEngine
 
+    return ray_of(options) or LocalEngine()
+
+
+def ray_of(options: argparse.Namespace) -> "RayEngine | None":
+    """Ray, if that was asked for."""
     if options.engine == "local":
         for name, value in (("--ray-address", options.ray_address), ("--workers", options.workers)):
             if value is not None:
                 raise SettingsError(f"{name} is {value}, but --engine is local; give --engine ray")
-        return LocalEngine()
+        return None
     from s2osc.engine.ray_engine import RayEngine
 
     if options.workers is not None and options.workers < 1:

@@ -7,10 +7,10 @@ nothing.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from s2osc.data.parts import Part
 from s2osc.engine.engine import Recipe
 from s2osc.errors import SettingsError
 
+T = TypeVar("T")
 NEEDS = "the engine needs ray, which is not installed; run `pip install 's2osc[ray]'`"
 
 
@@ -82,6 +83,20 @@ class RayEngine:
             quiet.setLevel(logging.ERROR)
             for row in done.iter_rows():
                 yield int(row["n_rows"])
+
+    def tasks(self, work: Callable[[T], None], items: Sequence[T]) -> Iterator[int]:
+        """Do pieces of work that write their own records; yields the number of each that is done.
+
+        A task whose worker died is done again elsewhere.
+        """
+        with connected(self.address, self.n_workers) as ray:
+            remote = ray.remote(num_cpus=1, max_retries=3)(work)
+            number_of = {remote.remote(item): number for number, item in enumerate(items)}
+            while number_of:
+                ready, _ = ray.wait(list(number_of))
+                for each in ready:
+                    ray.get(each)
+                    yield number_of.pop(each)
 
 
 class PartActor:
