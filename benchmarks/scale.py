@@ -122,6 +122,21 @@ def show(cost: Cost) -> None:
     )
 
 
+def print_table(paths: Sequence[Path]) -> None:
+    """Records as a table of Markdown, for docs/scale.md."""
+    records = [json.loads(path.read_text()) for path in paths]
+    costs = [Cost(**each) for record in records for each in record["costs"]]
+    print("| items | engine | threads or workers | wall time | fit | per item | peak of memory |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for cost in sorted(costs, key=lambda cost: (cost.n, cost.engine)):
+        n = cost.workers if cost.engine == "ray" else cost.threads
+        fit = sum(value for step, value in cost.per_step.items() if step not in PER_ITEM)
+        print(
+            f"| {cost.n:,} | {cost.engine} | {n} | {cost.seconds:.0f} s | {fit:.0f} s | "
+            f"{cost.microseconds_per_item:.0f} µs | {cost.megabytes / 1_024:.2f} GB |"
+        )
+
+
 def measure(sizes: Sequence[int], workers: Sequence[int], threads: int, place: Path) -> list[Cost]:
     costs = []
     for n in sizes:
@@ -143,7 +158,11 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of local runs")
     parser.add_argument("--place", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--to", type=Path)
+    parser.add_argument("--show", type=Path, nargs="+", help="records, to print as a table instead")
     options = parser.parse_args()
+    if options.show:
+        print_table(options.show)
+        return 0
     sizes = [int(size) for size in options.sizes.split(",")]
     workers = [int(number) for number in options.ray.split(",") if number]
     costs = measure(sizes, workers, options.threads, options.place)

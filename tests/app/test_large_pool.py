@@ -182,6 +182,16 @@ def test_damage_within_a_file_is_one_line_and_the_mended_run_goes_on(
     assert_same(answers(out), in_memory)
 
 
+def test_new_items_in_parts_get_the_answers_of_predict(data, tmp_path, quick, finished, capsys):
+    model = f"--model={finished / 'out' / 'model'}"
+    one, many = tmp_path / "one.parquet", tmp_path / "many"
+    assert main(["predict", model, f"--items={data / 'pool.npy'}", f"--out={one}"]) == 0
+    assert main(["predict", model, f"--items={data / 'pool'}", f"--out={many}"]) == 0
+    assert_same(answers(many), pq.read_table(one))
+    assert main(["predict", model, f"--items={data / 'pool'}", f"--out={many}"]) == 2
+    assert "holds the results of a run" in capsys.readouterr().err
+
+
 def test_progress_is_told_as_json_lines(data, tmp_path, quick, capsys):
     assert classify(data, "pool", tmp_path / "out", quick, "--progress=json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]

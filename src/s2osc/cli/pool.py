@@ -119,9 +119,13 @@ def _add_predict(commands: Any) -> None:
     add_paths(
         parser,
         model="the folder `model` that classify wrote",
-        items="new items, in any form --pool takes",
-        out="a .csv or .parquet file",
+        out="a .csv or .parquet file; of items that are read in parts, a folder",
     )
+    parser.add_argument(
+        "--items", type=item_address, required=True, help="new items, in any form --pool takes"
+    )
+    add_progress(parser)
+    add_engine(parser)
     add_trusted(parser)
     add_device(parser)
     add_reading(parser)
@@ -242,9 +246,12 @@ def refuse_for_parts(options: argparse.Namespace) -> None:
 
 def predict(options: argparse.Namespace) -> None:
     from s2osc.app.predict import predict_files
-    from s2osc.progress import shown
+    from s2osc.data.parts import is_parted
 
-    with shown():
+    if is_parted(options.items):
+        predict_data_set(options)
+        return
+    with shown_as(options):
         answer, notes = predict_files(
             options.model,
             options.items,
@@ -258,6 +265,27 @@ def predict(options: argparse.Namespace) -> None:
         print(f"Note: {note}")
     n_unknown = int(answer.is_unknown.sum())
     print(f"{len(answer.labels):,} items, {n_unknown:,} of them called unknown: {options.out}")
+
+
+def predict_data_set(options: argparse.Namespace) -> None:
+    """Answer for items that are read in parts."""
+    from s2osc.app.predict_parts import predict_parts
+    from s2osc.data.parts import open_parts
+
+    with shown_as(options):
+        counts, notes = predict_parts(
+            options.model,
+            open_parts(options.items, options.text_column),
+            options.out,
+            trusted=trusted_of(options),
+            device=options.device,
+            max_megapixels=options.max_megapixels,
+            engine=engine_of(options),
+            force=options.force,
+        )
+    for note in notes:
+        print(f"Note: {note}")
+    print(f"{counts.n_rows:,} items, {counts.n_unknown:,} of them called unknown: {options.out}")
 
 
 def decide(options: argparse.Namespace) -> None:
