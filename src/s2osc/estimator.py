@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from s2osc.codec import from_plain, to_plain
 from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
 from s2osc.data.frames import table_in, texts_in
+from s2osc.engine.ray_engine import RayEngine
 from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
 from s2osc.files import as_json, guarded, read_json, read_whole, write_whole
 from s2osc.nets.text_features import compute_text_features
@@ -33,14 +34,14 @@ from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
-from s2osc.pipeline.large_pool import fit_large_pool
+from s2osc.pipeline.large_pool import OverRows, at_once, fit_large_pool
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import shown
-from s2osc.settings import FIT_ON
+from s2osc.settings import FIT_ON, require_choice
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
 POOL = -1
@@ -109,6 +110,9 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
     fit_on : int
         A larger pool is fitted on a sample of so many of its rows, with more of the strange ones;
         the model answers for all.
+    engine : "local" or "ray"
+        Where the rows of a pool above ``fit_on`` are answered: here, or by workers of Ray (extra
+        ``ray``), which is joined where it runs already.
     settings : mapping or None
         Any other hyper-parameter by name, such as ``{"student.tau": 0.9}``.
     random_state : int, RandomState or None
@@ -166,6 +170,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         keep_columns: Sequence[str] = (),
         flip: bool | None = None,
         fit_on: int = FIT_ON,
+        engine: str = "local",
         settings: Mapping[str, Any] | None = None,
         random_state: Any = 0,
         device: str = "auto",
@@ -186,6 +191,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.keep_columns = keep_columns
         self.flip = flip
         self.fit_on = fit_on
+        self.engine = engine
         self.settings = settings
         self.random_state = random_state
         self.device = device
@@ -222,7 +228,13 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         with shown() if self.verbose else nullcontext():
             if in_pool.any():
                 solution = fit_large_pool(
-                    method, known, X[in_pool], fit_on=self.fit_on, seed=seed, device=device
+                    method,
+                    known,
+                    X[in_pool],
+                    fit_on=self.fit_on,
+                    seed=seed,
+                    device=device,
+                    over_rows=self._over_rows(),
                 )
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
@@ -242,6 +254,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         for caution in (self.audit_ or {}).get("cautions", ()):
             warnings.warn(caution["text"], CautionWarning, stacklevel=2)
         return self
+
+    def _over_rows(self) -> OverRows:
+        require_choice("the engine", self.engine, ("local", "ray"))
+        return RayEngine().over_rows if self.engine == "ray" else at_once
 
     def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
         """Images or vectors of what a user gives, and the labels; notes how they were made."""

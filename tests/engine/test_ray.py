@@ -23,10 +23,18 @@ from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.app.classify import Request
 from s2osc.app.large_pool import classify_parts
 from s2osc.app.part_work import AnswerWorker
+from s2osc.bench.experiments.catalogue import EXPERIMENTS
+from s2osc.bench.experiments.experiment import Experiment
+from s2osc.bench.records import read_record
+from s2osc.bench.runner import run_experiment
 from s2osc.data import parts
 from s2osc.data.parts import Part, open_parts
+from s2osc.data.splits import Protocol
 from s2osc.engine.engine import LocalEngine
 from s2osc.engine.ray_engine import RayEngine
+from s2osc.estimator import S2OSC
+from s2osc.pipeline.presets import PLAIN
+from samples import make_images, shrink
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -162,6 +170,37 @@ def test_a_node_that_is_lost_loses_and_doubles_no_row(data, tmp_path, local):
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+@pytest.mark.usefixtures("started")
+def test_an_estimator_answers_alike(data):
+    known, pool = known_labels(200), pool_labels(N_EACH)
+    rows = np.concatenate([easy_vectors(known, seed=0), easy_vectors(pool, seed=1)])
+    labels = np.array([*known, *[""] * len(pool)])
+    found = [
+        S2OSC(fit_on=500, engine=engine, settings=SETTINGS, device="cpu").fit(rows, labels)
+        for engine in ("local", "ray")
+    ]
+    np.testing.assert_array_equal(found[0].transduction_, found[1].transduction_)
+    np.testing.assert_allclose(found[0].p_known_, found[1].p_known_, atol=1e-5)
+
+
+@pytest.mark.usefixtures("started")
+def test_splits_of_an_experiment_are_tasks(tmp_path, monkeypatch):
+    images, labels = make_images(12)
+    np.savez(tmp_path / "tiny.npz", x=images, y=labels, classes=np.array(list("abcd")))
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    protocol = Protocol(known_classes=(0, 1), unknown_classes=(2,))
+    quick = Experiment("Small", protocol, {"quick": shrink(PLAIN, n_steps=8, k=5)})
+    monkeypatch.setitem(EXPERIMENTS, "small", quick)
+    records = []
+    for name, engine in (("here", None), ("ray", RayEngine())):
+        paths = run_experiment(
+            "small", ["tiny"], [0, 1], tmp_path / name, folder=tmp_path, engine=engine
+        )
+        records.append([read_record(path)["metrics"] for path in paths])
+    assert len(records[0]) == 2
+    assert records[0] == records[1]
 
 
 def children_of(pid):

@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from s2osc.arrays import chunks
 from s2osc.data.parts import Part
 from s2osc.engine.engine import Recipe
 from s2osc.errors import SettingsError
 
-T = TypeVar("T")
+T, R = TypeVar("T"), TypeVar("R")
+CHUNKS_PER_CPU = 4
+"""So that no worker waits long for the last one."""
 NEEDS = "the engine needs ray, which is not installed; run `pip install 's2osc[ray]'`"
 
 
@@ -84,6 +87,17 @@ class RayEngine:
             for row in done.iter_rows():
                 yield int(row["n_rows"])
 
+    def over_rows(self, work: Callable[[np.ndarray], R], inputs: np.ndarray) -> list[R]:
+        """Work on chunks of rows as tasks; the array is sent once, and results come in order."""
+        with connected(self.address, self.n_workers) as ray:
+            sent, of_all = ray.put(inputs), ray.put(work)
+            n_cpus = int(ray.cluster_resources().get("CPU", 1))
+            size = max(1, -(-len(inputs) // (CHUNKS_PER_CPU * n_cpus)))
+            remote = ray.remote(num_cpus=1, max_retries=3)(work_on_rows)
+            return ray.get(
+                [remote.remote(of_all, sent, rows) for rows in chunks(len(inputs), size)]
+            )
+
     def tasks(self, work: Callable[[T], None], items: Sequence[T]) -> Iterator[int]:
         """Do pieces of work that write their own records; yields the number of each that is done.
 
@@ -97,6 +111,11 @@ class RayEngine:
                 for each in ready:
                     ray.get(each)
                     yield number_of.pop(each)
+
+
+def work_on_rows(work: Callable[[np.ndarray], R], inputs: np.ndarray, rows: slice) -> R:
+    """Work on some rows of an array that every worker of a machine shares."""
+    return work(inputs[rows])
 
 
 class PartActor:

@@ -11,8 +11,10 @@ stratum, where it is unlabelled, and is answered by the same scores. So a known 
 a calibration item are exchangeable, whatever the rates of the sample, and the audit needs none.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import softmax
@@ -58,6 +60,7 @@ from s2osc.seeding import rng
 from s2osc.settings import FIT_ON
 from s2osc.types import UNKNOWN, UNSURE, Answer, Labelled
 
+T = TypeVar("T")
 FEWEST_FIT = 500
 N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
@@ -65,6 +68,12 @@ is then known to a fifteenth of it, and the audit's resampling takes seconds."""
 SCORED_AT_ONCE = 16_384
 MOST_JUDGES = 3_000
 """Calibration items of each class: rare classes need many, and the fit does not see them."""
+
+
+class OverRows(Protocol):
+    """Works on the items of a pool in chunks, and gives what comes of each, in order."""
+
+    def __call__(self, work: Callable[[np.ndarray], T], inputs: np.ndarray) -> list[T]: ...
 
 
 def check_fit_on(fit_on: int) -> int:
@@ -424,6 +433,29 @@ def answer_items(fit: LargeFit, inputs: np.ndarray, settings: DecisionSettings) 
     return PoolAnswer(answer, named, found)
 
 
+def join_answers(parts: Sequence[PoolAnswer]) -> PoolAnswer:
+    """The answers for chunks of a pool as one."""
+    if len(parts) == 1:
+        return parts[0]
+    answers = [part.answer for part in parts]
+    has_p_known = answers[0].p_known is not None
+    joined = {
+        field.name: np.concatenate([getattr(answer, field.name) for answer in answers])
+        for field in fields(Answer)
+        if field.name != "p_known" or has_p_known
+    }
+    return PoolAnswer(
+        Answer(**joined),
+        np.concatenate([part.nearest_confidence for part in parts]),
+        Scores(*map(np.concatenate, zip(*(part.scores for part in parts), strict=True))),
+    )
+
+
+def at_once(work: Callable[[np.ndarray], T], inputs: np.ndarray) -> list[T]:
+    """Work on all items here, as one chunk."""
+    return [work(inputs)]
+
+
 def fit_large_pool(
     method: S2OSCMethod,
     known: Labelled,
@@ -432,20 +464,25 @@ def fit_large_pool(
     fit_on: int,
     seed: int,
     device: str = "cpu",
+    over_rows: OverRows = at_once,
 ) -> Solution:
-    """The method for a pool in memory, fitted on a sample of it if it has more items than that."""
+    """The method for a pool in memory, fitted on a sample of it if it has more items than that.
+
+    ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere.
+    """
     check_fit_on(fit_on)
     if len(pool) <= fit_on:
         return method.fit(known, pool, seed=seed, device=device)
     clock = Stopwatch()
     with clock("sample"):
         plan = plan_fit(known, method.seeds, fit_on=fit_on, seed=seed)
-        sample = draw_sample(plan, plan.strangeness.strata(pool))
+        sample = draw_sample(plan, np.concatenate(over_rows(plan.strangeness.strata, pool)))
     fit = fit_sample(
         method, plan, sample, pool[sample.pool], pool[sample.judged], clock, device=device
     )
     with clock("answer"):
-        answer, named, scores = answer_items(fit, pool, method.decision)
+        parts = over_rows(partial(answer_items, fit, settings=method.decision), pool)
+        answer, named, scores = join_answers(parts)
     model = fit.model
     leaves = np.full(len(pool), -1)
     if isinstance(model, OpenSetModel):
