@@ -19,7 +19,8 @@ from s2osc.data.parts import Part
 from s2osc.engine.engine import Recipe
 from s2osc.errors import SettingsError
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 CHUNKS_PER_CPU = 4
 """So that no worker waits long for the last one."""
 NEEDS = "the engine needs ray, which is not installed; run `pip install 's2osc[ray]'`"
@@ -94,9 +95,9 @@ class RayEngine:
             n_cpus = int(ray.cluster_resources().get("CPU", 1))
             size = max(1, -(-len(inputs) // (CHUNKS_PER_CPU * n_cpus)))
             remote = ray.remote(num_cpus=1, max_retries=3)(work_on_rows)
-            return ray.get(
-                [remote.remote(of_all, sent, rows) for rows in chunks(len(inputs), size)]
-            )
+            parts = chunks(len(inputs), size)
+            found: list[R] = ray.get([remote.remote(of_all, sent, rows) for rows in parts])
+            return found
 
     def tasks(self, work: Callable[[T], None], items: Sequence[T]) -> Iterator[int]:
         """Do pieces of work that write their own records; yields the number of each that is done.
