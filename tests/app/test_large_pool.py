@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -223,3 +224,28 @@ def test_images_are_classified_in_parts(tmp_path, quick):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["items"] == {"known": 120, "pool": 600, "skipped": 1}
     assert "broken.png" in (tmp_path / "out" / "skipped.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("pool", "more", "words"),
+    [
+        ("nosuch://bucket/pool", [], "nosuch://bucket/pool cannot be reached"),
+        ("POOL", ["--workers=2"], "--workers is 2, but --engine is local; give --engine ray"),
+        ("POOL", ["--corrections=a.csv"], "is read in parts; give the corrected items among"),
+        ("POOL", ["--fit-on=3"], "fit-on is 3; give a number of items from 500"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(data, tmp_path, capsys, pool, more, words):
+    pool = str(data / "pool") if pool == "POOL" else pool
+    paths = [f"--known={data / 'known.npz'}", f"--pool={pool}", f"--out={tmp_path / 'out'}"]
+    assert main(["classify", *paths, "--fit-on=500", *more]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert words in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_is_not_installed_is_one_line(data, tmp_path, capsys, monkeypatch, quick):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert classify(data, "pool", tmp_path / "out", quick, "--engine=ray") == 2
+    assert "run `pip install 's2osc[ray]'`" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from files import image, parquet, truncated
 from s2osc.data import parts
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import items_like
-from s2osc.data.parts import is_parted, open_parts
+from s2osc.data.parts import count_rows, is_parted, open_parts
 from s2osc.errors import DataError
 
 VECTORS = np.random.default_rng(0).normal(size=(1_000, 4)).astype(np.float32)
@@ -157,6 +157,18 @@ def test_other_columns_are_named(tmp_path):
 def test_addresses_that_lead_nowhere_are_named(address, words):
     with pytest.raises(DataError, match=words):
         open_parts(address)
+
+
+def test_rows_are_counted_from_headers(tmp_path):
+    np.save(tmp_path / "a.npy", VECTORS)
+    folder = write_parquet(tmp_path / "pool")
+    image(tmp_path / "images" / "a.png")
+    assert count_rows(tmp_path / "a.npy") == 1_000
+    assert count_rows(folder / "1.parquet") == 500
+    assert count_rows(tmp_path / "images") == 1
+    truncated(folder / "1.parquet")
+    assert count_rows(folder / "1.parquet") == 0
+    assert count_rows(tmp_path / "nothing.npy") == 0
 
 
 def test_folders_of_images_are_no_data_sets(tmp_path):
