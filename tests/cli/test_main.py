@@ -340,7 +340,7 @@ def test_bench_run_without_options_runs_an_experiment_as_it_is(tmp_path, monkeyp
     words += ["--only=source=same", f"--results={tmp_path}", f"--folder={tmp_path}", "--device=cpu"]
     assert main(["bench", "run", "table1", *words]) == 0
     plain = {"methods": None, "size": None, "only": None, "part": (1, 1), "device": "cpu"}
-    plain |= {"folder": None}
+    plain |= {"folder": None, "engine": None}
     chosen = {"methods": "msp,odin", "size": "cpu", "part": (2, 4), "folder": tmp_path}
     chosen |= {"only": "source=same"}
     assert asked == [
