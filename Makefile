@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check check-code format benchmark benchmark-stream benchmark-page setup clean
+.PHONY: demo test test-slow test-ray check check-code format benchmark benchmark-stream benchmark-page benchmark-scale setup clean
 
 demo: $(READY)  ## the main job on real handwritten digits
 	$(BIN)/s2osc demo --out demo-results --force
@@ -22,6 +22,10 @@ test: $(READY)  ## all quick tests
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(PYTEST) -m slow
+
+test-ray: $(READY)  ## the tests on Ray, which is installed for them
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,mlflow]'
+	$(BIN)/python -m pytest -m slow tests/engine
 
 check: check-code test  ## format, lint, types, import directions, tests
 
@@ -46,6 +50,9 @@ benchmark-stream: $(READY)  ## seconds of a window of 6,000 digits; needs MNIST 
 
 benchmark-page: $(READY)  ## how quick the page is with 10,000 and 100,000 items; needs chromium and free cores
 	$(BIN)/python benchmarks/page.py
+
+benchmark-scale: $(READY)  ## how cost and memory grow from 10^4 to 10^7 vectors; needs 6 GB of disk and two free cores
+	$(BIN)/python benchmarks/scale.py --ray 1,2 --to benchmarks/scale.json
 
 setup: $(READY)
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import uvicorn
 
-from s2osc.page.server import bound_socket, guarded_app
+from s2osc.page.server import guarded_app
 from s2osc.page.work import Work
+from s2osc.sockets import bound_socket
 
 TOKEN = "a-token-that-nobody-would-guess-0123456789"
 PORT = 8421

@@ -1,12 +1,13 @@
 """Bars are drawn where somebody looks, and steps are timed."""
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
 from s2osc import progress
-from s2osc.progress import Stopwatch, shown, track
+from s2osc.progress import Stopwatch, counting, reported, shown, track, written
 
 
 def screen():
@@ -102,3 +103,41 @@ def test_a_step_that_fails_is_timed_too():
     with pytest.raises(RuntimeError, match="stop"):
         fail()
     assert list(clock.seconds) == ["teacher"]
+
+
+def test_rows_are_told_every_ten_seconds_where_there_is_no_terminal(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with shown(console), counting("answering", total=1_000, done=100) as advance:
+        for _ in range(6):
+            now[0] += 4
+            advance(100)
+            assert list(track([1], "a step within")) == [1]
+    assert console.file.getvalue().splitlines() == [
+        "answering: 400 of 1,000 rows, 600 left, 25 rows/s, 24 s left",
+        "answering: 700 of 1,000 rows, 300 left, 25 rows/s, 12 s left",
+    ]
+
+
+def test_rows_are_told_to_programs_as_json():
+    file = io.StringIO()
+    with written(file), counting("answering", total=10) as advance:
+        advance(10)
+    last = json.loads(file.getvalue().splitlines()[-1])
+    assert (last["step"], last["done"], last["rows_left"]) == ("answering", 10, 0)
+    assert last["rows_per_second"] > 0
+
+
+def test_rows_are_drawn_on_a_terminal():
+    console = screen()
+    with shown(console), counting("answering", total=10) as advance:
+        advance(10)
+    assert "rows/s" in console.file.getvalue()
+
+
+def test_rows_are_reported_to_a_page():
+    told = []
+    with reported(lambda *step: told.append(step)), counting("answering", total=10) as advance:
+        advance(4)
+    assert told == [("answering", 4, 10)]

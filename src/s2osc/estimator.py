@@ -33,6 +33,7 @@ from s2osc.data.label_column import (
     rows_of_pool,
     without_missing,
 )
+from s2osc.engine.ray_engine import RayEngine
 from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
 from s2osc.estimator_files import FitFacts, FitRows
 from s2osc.nets.text_features import compute_text_features
@@ -43,12 +44,14 @@ from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
+from s2osc.pipeline.large_pool import OverRows, at_once, fit_large_pool
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import shown
+from s2osc.settings import FIT_ON, require_choice
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
 AUTO = "auto"
@@ -104,6 +107,12 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         Columns of a data frame that are used although they look like identifiers.
     flip : bool or None
         Whether a mirrored image still means the same; None says so of colour images only.
+    fit_on : int
+        A larger pool is fitted on a sample of so many of its rows, with more of the strange ones;
+        the model answers for all.
+    engine : "local" or "ray"
+        Where the rows of a pool above ``fit_on`` are answered: here, or by workers of Ray (extra
+        ``ray``), which is joined where it runs already.
     settings : mapping or None
         Any other hyper-parameter by name, such as ``{"student.tau": 0.9}``.
     random_state : int, RandomState or None
@@ -160,6 +169,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         embedding: str = AUTO,
         keep_columns: Sequence[str] = (),
         flip: bool | None = None,
+        fit_on: int = FIT_ON,
+        engine: str = "local",
         settings: Mapping[str, Any] | None = None,
         random_state: Any = 0,
         device: str = "auto",
@@ -179,6 +190,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.embedding = embedding
         self.keep_columns = keep_columns
         self.flip = flip
+        self.fit_on = fit_on
+        self.engine = engine
         self.settings = settings
         self.random_state = random_state
         self.device = device
@@ -214,7 +227,15 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.model_: OpenSetModel | KnownOnlyModel
         with shown() if self.verbose else nullcontext():
             if in_pool.any():
-                solution = method.fit(known, X[in_pool], seed=seed, device=device)
+                solution = fit_large_pool(
+                    method,
+                    known,
+                    X[in_pool],
+                    fit_on=self.fit_on,
+                    seed=seed,
+                    device=device,
+                    over_rows=self._over_rows(),
+                )
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
                 self.leaves_[in_pool] = solution.leaves
@@ -233,6 +254,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         for caution in (self.audit_ or {}).get("cautions", ()):
             warnings.warn(caution["text"], CautionWarning, stacklevel=2)
         return self
+
+    def _over_rows(self) -> OverRows:
+        require_choice("the engine", self.engine, ("local", "ray"))
+        return RayEngine().over_rows if self.engine == "ray" else at_once
 
     def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
         """Images or vectors of what a user gives, and the labels; notes how they were made."""

@@ -1,25 +1,56 @@
-"""Progress of long steps, and seconds per step.
+"""Progress of long steps, and seconds and rows per step.
 
-Code that works through something long wraps it in ``track``; nothing is shown until a caller says
-``with shown():``. So the library is silent and the command line is not.
+Code that works through something long wraps it in ``track``, or counts its rows by ``counting``;
+nothing is shown until a caller says ``with shown():``. So the library is silent and the command
+line is not.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import IO, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from s2osc.text import duration
+
 T = TypeVar("T")
 Report = Callable[[str, int, int | None], None]
 """Gets the name of a step, how much of it is done, and of how much, where that is known."""
-_current: ContextVar[Progress | Console | Report | None] = ContextVar("progress", default=None)
+
+
+@dataclass
+class JsonLines:
+    """A file or pipe for programs: one JSON object in each line."""
+
+    file: IO[str]
+    last: float = field(default=float("-inf"))
+
+    def write(self, step: str, done: int, total: int | None, **more: float | None) -> None:
+        line = {"step": step, "done": done, "total": total} | more
+        with suppress(OSError, ValueError):  # nobody may be reading; the work goes on
+            print(json.dumps(line), file=self.file, flush=True)
+
+    def is_due(self) -> bool:
+        """Whether a second has passed since the last line; then it begins anew."""
+        is_due = time.perf_counter() - self.last >= 1.0
+        if is_due:
+            self.last = time.perf_counter()
+        return is_due
+
+
+_current: ContextVar[Progress | Console | JsonLines | Report | None] = ContextVar(
+    "progress", default=None
+)
 
 LONG = 2.0
 """Seconds after which a step is worth a line where no bars can be drawn."""
+EVERY = 10.0
+"""Seconds between two lines on the rows of a step, where no bars can be drawn."""
 
 
 @contextmanager
@@ -51,6 +82,16 @@ def shown(console: Console | None = None) -> Iterator[None]:
 
 
 @contextmanager
+def written(file: IO[str]) -> Iterator[None]:
+    """Write every step within as JSON lines, for programs: at its ends, and every second."""
+    token = _current.set(JsonLines(file))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
 def reported(report: Report) -> Iterator[None]:
     """Hand every step of every ``track`` within to ``report``, for a page to draw.
 
@@ -78,6 +119,8 @@ def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T
         yield from items
     elif isinstance(bars, Console):
         yield from _with_a_line(items, what, bars)
+    elif isinstance(bars, JsonLines):
+        yield from _with_json(items, what, total, bars)
     elif not isinstance(bars, Progress):
         yield from _with_reports(items, what, total, bars)
     else:
@@ -94,6 +137,94 @@ def _with_reports(items: Iterable[T], what: str, total: int | None, report: Repo
         report(what, done, total)
 
 
+def _with_json(items: Iterable[T], what: str, total: int | None, lines: JsonLines) -> Iterator[T]:
+    done = 0
+    for done, item in enumerate(items, start=1):
+        yield item
+        if lines.is_due():
+            lines.write(what, done, total)
+    lines.write(what, done, total)
+
+
+@dataclass
+class RowCount:
+    """How far a step is that works through so many rows."""
+
+    what: str
+    total: int
+    done: int = 0
+    here: int = 0  # of those done, the ones of this run: a stopped run goes on where it was
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def per_second(self) -> float:
+        return self.here / max(time.perf_counter() - self.started, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return (self.total - self.done) / self.per_second if self.here else None
+
+    def in_words(self) -> str:
+        """One line.
+
+        >>> RowCount("answering", total=2_000, done=500).in_words()
+        'answering: 500 of 2,000 rows, 1,500 left'
+        """
+        left = f"{self.what}: {self.done:,} of {self.total:,} rows, {self.total - self.done:,} left"
+        if self.seconds_left is None:
+            return left
+        return f"{left}, {self.per_second:,.0f} rows/s, {duration(self.seconds_left)} left"
+
+
+@contextmanager
+def counting(what: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
+    """A function that takes the number of rows just done; ``done`` were done in an earlier run.
+
+    On a terminal it is a bar, elsewhere a line every ten seconds. Steps within are not shown.
+    """
+    bars, count = _current.get(), RowCount(what, total, done, started=time.perf_counter())
+    task = bars.add_task(what, total=total, completed=done) if isinstance(bars, Progress) else None
+    printed = time.perf_counter()
+
+    def advance(n: int) -> None:
+        nonlocal printed
+        count.done += n
+        count.here += n
+        if isinstance(bars, Progress) and task is not None:
+            rate = f"{what}, {count.per_second:,.0f} rows/s"
+            bars.update(task, completed=count.done, description=rate)
+        elif isinstance(bars, JsonLines):
+            if bars.is_due():
+                _write_rows(bars, count)
+        elif isinstance(bars, Console):
+            if time.perf_counter() - printed >= EVERY:
+                printed = time.perf_counter()
+                with suppress(OSError, ValueError):  # nobody may be reading; the work goes on
+                    print(count.in_words(), file=bars.file, flush=True)
+        elif bars is not None and not isinstance(bars, Progress):
+            bars(what, count.done, total)
+
+    token = _current.set(None)
+    try:
+        yield advance
+    finally:
+        _current.reset(token)
+    if isinstance(bars, JsonLines):
+        _write_rows(bars, count)
+
+
+def _write_rows(lines: JsonLines, count: RowCount) -> None:
+    rate, left = round(count.per_second, 1), count.seconds_left
+    lines.write(
+        count.what,
+        count.done,
+        count.total,
+        rows_per_second=rate,
+        rows_left=count.total - count.done,
+        seconds_left=None if left is None else round(left, 1),
+    )
+
+
 def _with_a_line(items: Iterable[T], what: str, console: Console) -> Iterator[T]:
     """Yield ``items``; print a line once they take long."""
     started, is_printed = time.perf_counter(), False
@@ -106,7 +237,7 @@ def _with_a_line(items: Iterable[T], what: str, console: Console) -> Iterator[T]
 
 
 class Stopwatch:
-    """Seconds per named step.
+    """Seconds per named step, and rows where a step counts them.
 
     >>> clock = Stopwatch()
     >>> with clock("teacher"):
@@ -118,6 +249,11 @@ class Stopwatch:
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         """Goes on from the seconds of the steps ``before``."""
         self.seconds: dict[str, float] = dict(before or {})
+        self.rows: dict[str, int] = {}
+
+    def count(self, step: str, n: int) -> None:
+        """Note that a step went through so many rows."""
+        self.rows[step] = self.rows.get(step, 0) + n
 
     @contextmanager
     def __call__(self, step: str) -> Iterator[None]:

@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 from s2osc.errors import SettingsError
 
 Settings = TypeVar("Settings")
+FIT_ON = 50_000
+"""Items that a pool is fitted on: a larger one by a sample of so many. A fact of a run, not of the
+method."""
 
 
 # --- by name ---------------------------------------------------------------------------------

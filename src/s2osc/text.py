@@ -243,3 +243,15 @@ def rounded_percent(share: float) -> str:
     if share < 0.001:
         return "<0.1%"
     return ">99.9%" if share > 0.999 else f"{share:.1%}"
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(42), duration(130), duration(7_300)
+    ('42 s', '2 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -31,6 +31,7 @@ from s2osc.app.decide import redecide
 from s2osc.app.predict import predict_files
 from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import RESULTS, version_of
+from s2osc.cli.main import main
 from s2osc.data.datasets import Dataset
 from s2osc.errors import OutputError, SettingsError
 from s2osc.report import drawing
@@ -486,3 +487,21 @@ def test_results_of_folds_are_decided_anew_as_others_are(finished, tmp_path):
     assert len(result.evidence.seed_score) > len(once.evidence.seed_score)
     again = redecide(out, {})
     np.testing.assert_array_equal(again.answer.labels, result.answer.labels)
+
+
+def test_a_pool_above_the_limit_is_fitted_on_a_sample_and_decided_again_alike(tmp_path, quick):
+    known, pool = known_labels(200), pool_labels(200)
+    npz(tmp_path / "known.npz", x=easy_vectors(known, seed=0), y=known)
+    npz(tmp_path / "pool.npz", x=easy_vectors(pool, seed=1), y=pool)
+    paths = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
+    out = tmp_path / "out"
+    assert main(["classify", *paths, f"--out={out}", "--fit-on=500", *quick]) == 0
+    first = pq.read_table(out / "predictions.parquet")
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["items"]["pool"] == len(pool) > 500
+    assert summary["seconds"]["sample"] >= 0
+    assert summary["metrics"]["accuracy"] > 0.9
+    assert main(["report", f"--out={out}"]) == 0
+    again = pq.read_table(out / "predictions.parquet")
+    for column in ("item", "label", "p_known", "operating_point"):
+        assert first[column].to_pylist() == again[column].to_pylist(), column

@@ -341,7 +341,7 @@ def test_bench_run_without_options_runs_an_experiment_as_it_is(tmp_path, monkeyp
     words += ["--only=source=same", f"--results={tmp_path}", f"--folder={tmp_path}", "--device=cpu"]
     assert main(["bench", "run", "table1", *words]) == 0
     plain = {"methods": None, "size": None, "only": None, "part": (1, 1), "device": "cpu"}
-    plain |= {"folder": None}
+    plain |= {"folder": None, "engine": None}
     chosen = {"methods": "msp,odin", "size": "cpu", "part": (2, 4), "folder": tmp_path}
     chosen |= {"only": "source=same"}
     assert asked == [
@@ -560,7 +560,7 @@ def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, qui
 
 @pytest.mark.parametrize(
     "step",
-    ["classify.open_known_and_pool", "result_files.write_tables", "result_files.write_measured"],
+    ["classify.open_known_beside", "result_files.write_tables", "result_files.write_measured"],
 )
 def test_ctrl_c_at_any_step_keeps_earlier_results(finished, tmp_path, quick, monkeypatch, step):
     def interrupt(*_: object, **__: object) -> None:

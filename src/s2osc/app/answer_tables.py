@@ -52,10 +52,37 @@ def table_bytes(
 ) -> bytes:
     """One row per item, as the content of a .csv or .parquet file.
 
-    An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
-    The operating point differs where known classes have limits of their own. Where a person gave
-    corrections, items that joined the labelled ones follow, and two columns
+    Where a person gave corrections, items that joined the labelled ones follow, and two columns
     say who labelled each item, and when.
+    """
+    table = answer_table(
+        names=names,
+        texts=texts,
+        answer=answer,
+        nearest_confidence=nearest_confidence,
+        operating_points=operating_points,
+        classes=classes,
+    )
+    if corrections:
+        table = with_corrections(table, corrections)
+    content = io.BytesIO()
+    TABLE_WRITERS[suffix](table, content)
+    return content.getvalue()
+
+
+def answer_table(
+    *,
+    names: list[str],
+    texts: list[str] | None = None,
+    answer: Answer,
+    nearest_confidence: np.ndarray,
+    operating_points: np.ndarray | None,
+    classes: Sequence[str],
+) -> pa.Table:
+    """One row per item.
+
+    An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
+    The operating point differs where known classes have limits of their own.
     """
     n = len(names)
     label_names = np.array([*classes, *UNNAMED], object)
@@ -75,12 +102,7 @@ def table_bytes(
         "distinctness": answer.distinctness.astype(np.float32),
         "filtered": answer.filtered,
     }
-    table = pa.table(columns)
-    if corrections:
-        table = with_corrections(table, corrections)
-    content = io.BytesIO()
-    TABLE_WRITERS[suffix](table, content)
-    return content.getvalue()
+    return pa.table(columns)
 
 
 def with_corrections(table: pa.Table, corrections: Corrections) -> pa.Table:

@@ -42,18 +42,21 @@ from s2osc.data.inputs import (
     OpenSources,
     Skipped,
     encode_labels,
+    open_items,
     open_known,
-    open_known_and_pool,
+    open_known_beside,
 )
+from s2osc.data.parts import PartedPool
 from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
 from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
+from s2osc.pipeline.large_pool import check_fit_on, fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod, Solution
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.progress import Stopwatch
-from s2osc.settings import flatten
+from s2osc.settings import FIT_ON, flatten
 from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
@@ -84,15 +87,17 @@ class Request:
     text_column: str | None = None  # where tables have texts; None: in `text`, if there is one
     keep_columns: Sequence[str] = ()  # of a table, used in any case
     max_megapixels: float = MAX_MEGAPIXELS  # of an image; larger ones are refused
+    fit_on: int = FIT_ON  # items of the pool; of a larger one, a sample is fitted on
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise SettingsError(f"the seed is {self.seed}; give a whole number from 0")
+        check_fit_on(self.fit_on)
 
 
 def classify_files(
     known: Path,
-    pool: Path,
+    pool: Path | PartedPool,
     out: Path,
     request: Request,
     *,
@@ -110,9 +115,14 @@ def classify_files(
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
-            opened = open_known_and_pool(
-                known,
-                pool,
+            source = (
+                pool.whole()
+                if isinstance(pool, PartedPool)
+                else open_items(Path(pool), request.text_column)
+            )
+            opened = open_known_beside(
+                Path(known),
+                source,
                 max_megapixels=request.max_megapixels,
                 text_column=request.text_column,
             )
@@ -129,7 +139,8 @@ def classify_files(
             notes=notes,
             corrections=given.matched(pool_items.names, where),
         )
-        return publish_result(folder, replace(result, origin=origin_of(request, known, pool)))
+        place = Path(pool.address) if isinstance(pool, PartedPool) else pool
+        return publish_result(folder, replace(result, origin=origin_of(request, known, place)))
 
 
 def demo(
@@ -168,6 +179,7 @@ def origin_of(request: Request, known: Path | None = None, pool: Path | None = N
         text_column=request.text_column,
         keep_columns=tuple(request.keep_columns),
         max_megapixels=request.max_megapixels,
+        fit_on=request.fit_on,
         changes=dict(request.changes),
     )
 
@@ -324,9 +336,11 @@ def classify_items(
             pool_inputs=represented.inputs(pool.inputs, clock),
         )
         labels, _ = encode_labels(joined.known_labels)
-        solution = method.fit(
+        solution = fit_large_pool(
+            method,
             Labelled(joined.known_inputs, labels),
             joined.pool_inputs,
+            fit_on=request.fit_on,
             seed=request.seed,
             device=device,
         )

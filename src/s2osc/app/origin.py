@@ -8,7 +8,9 @@ from typing import Any
 
 from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_items
+from s2osc.data.parts import is_parted, open_parts
 from s2osc.data.splits import Protocol, split_dataset
+from s2osc.settings import FIT_ON
 from s2osc.text import clean_text
 
 DIGITS = "mnist5k"
@@ -41,6 +43,7 @@ class Origin:
     text_column: str | None = None
     keep_columns: tuple[str, ...] = ()
     max_megapixels: float = MAX_MEGAPIXELS
+    fit_on: int = FIT_ON
     changes: dict[str, Any] = field(default_factory=dict)  # hyper-parameters by name
 
     @classmethod
@@ -57,6 +60,8 @@ class Origin:
         if self.pool is None:
             items = demo_items(seed)[1]
             return Source(Path(DIGITS), items.names, items.inputs, items.labels)
+        if is_parted(self.pool):
+            return open_parts(self.pool, self.text_column).whole()
         return open_items(Path(self.pool), self.text_column)
 
 

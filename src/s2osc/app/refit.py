@@ -8,6 +8,7 @@ from s2osc.app.extract import AUTO, SCRATCH
 from s2osc.app.result import Result
 from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import version_of
+from s2osc.data.parts import is_parted, open_parts
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET
 
@@ -42,12 +43,15 @@ def refit_results(out: Path, corrections: Corrections) -> Result:
         text_column=origin.text_column,
         keep_columns=origin.keep_columns,
         max_megapixels=origin.max_megapixels,
+        fit_on=origin.fit_on,
     )
     if origin.known is None or origin.pool is None:
         return demo(out, request, corrections=corrections, force=True)
     return classify_files(
         Path(origin.known),
-        Path(origin.pool),
+        open_parts(origin.pool, origin.text_column)
+        if is_parted(origin.pool)
+        else Path(origin.pool),
         out,
         request,
         corrections=corrections,

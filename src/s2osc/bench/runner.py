@@ -6,6 +6,7 @@ metrics. It is written whole after its run, so an experiment that was stopped, h
 on where it stopped. A run that fails is recorded with its error, and tried again the next time.
 """
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from traceback import extract_tb
 from typing import Any, NamedTuple
 
 import torch
+from rich.console import Console
 
 from s2osc.bench.experiments.catalogue import experiments_named
 from s2osc.bench.experiments.experiment import Experiment
@@ -33,6 +35,7 @@ from s2osc.bench.records import (
 from s2osc.bench.tasks.task import THROUGH, Trial
 from s2osc.bench.terminal import Board
 from s2osc.data.datasets import Dataset, load_dataset
+from s2osc.engine.ray_engine import RayEngine
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET
 from s2osc.progress import Stopwatch
@@ -52,8 +55,11 @@ def run_experiment(
     part: tuple[int, int] = (1, 1),
     device: str = "cpu",
     folder: Path | None = None,
+    engine: RayEngine | None = None,
 ) -> list[Path]:
     """Run whatever has no record yet; ``part`` (i, n) is every n-th data set and partition.
+
+    With an ``engine``, the runs on each split are one of its tasks.
 
     ``only`` names levels of a grid. Without ``partitions`` there are five, or all of a grid.
     """
@@ -84,11 +90,19 @@ def run_experiment(
             for run in everything:
                 if is_done(run.path):
                     board.done(run, read_record(run.path))
-            for runs_of in runs:
-                todo = [run for run in runs_of if not is_done(run.path)]
-                if todo:
-                    cell = Cell(experiment, loaded[todo[0].data], marks[todo[0].data], device)
-                    _run_on_one_split(todo, cell, board)
+            todo = [[run for run in runs_of if not is_done(run.path)] for runs_of in runs]
+            tasks = [
+                SplitTask(of, Cell(experiment, loaded[of[0].data], marks[of[0].data], device))
+                for of in todo
+                if of
+            ]
+            if engine is None:
+                for task in tasks:
+                    _run_on_one_split(task.runs, task.cell, board)
+            else:
+                for number in engine.tasks(run_task, tasks):
+                    for run in tasks[number].runs:
+                        board.done(run, read_record(run.path))
         paths += [run.path for run in everything]
     failed = [path for path in paths if not is_done(path)]
     if failed:
@@ -186,6 +200,18 @@ class Cell(NamedTuple):
     dataset: Dataset
     mark: str  # of the data set
     device: str
+
+
+class SplitTask(NamedTuple):
+    """The runs on one split, as a worker gets them."""
+
+    runs: list[Trial]
+    cell: Cell
+
+
+def run_task(task: SplitTask) -> None:
+    """Run and record what is on one split, silently: whoever gave the task shows its records."""
+    _run_on_one_split(task.runs, task.cell, Board("", task.runs, Console(file=io.StringIO())))
 
 
 def _run_on_one_split(runs: Sequence[Trial], cell: Cell, board: Board) -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from s2osc.cli.options import add_folder
+from s2osc.cli.options import add_engine, add_folder, ray_of
 from s2osc.errors import SettingsError
 
 
@@ -57,6 +57,7 @@ def add_bench(commands: Any) -> None:
             "--results", type=Path, default=Path("results"), help="where records lie"
         )
     add_folder(running)
+    add_engine(running)
 
 
 def run_bench(options: argparse.Namespace) -> None:
@@ -74,6 +75,7 @@ def run_bench(options: argparse.Namespace) -> None:
         part=parse_part(options.part),
         device=resolve_device(options.device),
         folder=options.folder,
+        engine=ray_of(options),
     )
 
 

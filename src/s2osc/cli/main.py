@@ -25,6 +25,7 @@ from s2osc.cli.data import add_data
 from s2osc.cli.export import add_export
 from s2osc.cli.page import add_page
 from s2osc.cli.pool import add_demo_and_settings, add_pool_commands
+from s2osc.cli.service import add_serve
 from s2osc.cli.stream import add_stream
 from s2osc.errors import OutputError, ReportError, S2OSCError, S2OSCWarning
 from s2osc.version import __version__
@@ -196,6 +197,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_pool_commands(commands)
     add_page(commands)
+    add_serve(commands)
     add_export(commands)
     add_stream(commands)
     add_demo_and_settings(commands)

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCWarning, SettingsError
+from s2osc.settings import FIT_ON
 from s2osc.text import shortened
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     from s2osc.app.classify import Request
     from s2osc.app.extract import Trusted
+    from s2osc.engine.engine import Engine
+    from s2osc.engine.ray_engine import RayEngine
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
@@ -36,6 +40,71 @@ def add_paths(parser: argparse.ArgumentParser, **options: str) -> None:
     """Options that take a path and must be given, with their help."""
     for name, words in options.items():
         parser.add_argument(f"--{name}", type=Path, required=True, help=words)
+
+
+def item_address(text: str) -> Path | str:
+    """A path, or an address elsewhere, which is no path.
+
+    >>> item_address("s3://bucket/pool"), item_address("pool.csv").name
+    ('s3://bucket/pool', 'pool.csv')
+    """
+    return text if "://" in text else Path(text)
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress",
+        choices=("auto", "json"),
+        default="auto",
+        help="how progress is shown: bars on a terminal and a line every ten seconds elsewhere "
+        "(auto), or JSON lines on standard error (json)",
+    )
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="where the parts of a pool, or the runs of an experiment, are worked on: in this "
+        "process (local), or by workers of Ray, which needs `pip install 's2osc[ray]'`",
+    )
+    parser.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="of a cluster that runs already, such as 10.0.0.1:6379 or auto (default: Ray is "
+        "started here)",
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="of Ray (default: one for every CPU)"
+    )
+
+
+def engine_of(options: argparse.Namespace) -> "Engine":
+    from s2osc.engine.engine import LocalEngine
+
+    return ray_of(options) or LocalEngine()
+
+
+def ray_of(options: argparse.Namespace) -> "RayEngine | None":
+    """Ray, if that was asked for."""
+    if options.engine == "local":
+        for name, value in (("--ray-address", options.ray_address), ("--workers", options.workers)):
+            if value is not None:
+                raise SettingsError(f"{name} is {value}, but --engine is local; give --engine ray")
+        return None
+    from s2osc.engine.ray_engine import RayEngine
+
+    if options.workers is not None and options.workers < 1:
+        raise SettingsError(f"--workers is {options.workers}; give a number from 1")
+    return RayEngine(options.ray_address, options.workers)
+
+
+def shown_as(options: argparse.Namespace) -> Any:
+    """Shows progress while it is entered, in the way that was asked for."""
+    from s2osc.progress import shown, written
+
+    return written(sys.stderr) if options.progress == "json" else shown()
 
 
 def add_text_column(parser: argparse.ArgumentParser) -> None:
@@ -173,6 +242,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="whether a mirrored image means the same (default: auto, yes for colour images)",
     )
     parser.add_argument(
+        "--fit-on",
+        type=int,
+        default=FIT_ON,
+        metavar="N",
+        help="fit a larger pool on a sample of so many of its items, with more of the strange "
+        "ones, and answer for all (default: 50000)",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -274,12 +351,54 @@ def request_of(options: argparse.Namespace) -> "Request":
         changes=changes,
         seed=options.seed,
         device=options.device,
+        fit_on=options.fit_on,
         **{name: getattr(options, name) for name in reading if hasattr(options, name)},
     )
 
 
 def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     """Print the audit's sentence, a small table of what was found, and where everything lies."""
+    say = printer()
+    audit = summary["audit"]
+    _show_found(summary)
+    if "metrics" in summary:
+        values = summary["metrics"]
+        shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
+        figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
+        say(f"Against the truth the pool came with: {figures}")
+    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
+    for name, what in (
+        ("report.html", "the page to look at"),
+        ("predictions.csv", "one row per item (also predictions.parquet)"),
+        ("summary.json", "counts, audit, settings, seconds, metrics"),
+        ("model/", "for `s2osc predict`"),
+    ):
+        say(f"  {name:<18} {what}")
+    if audit:
+        command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
+        say(f"  {'scores.parquet':<18} for `{command}`")
+        if not audit["checked"]:
+            say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
+        say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
+
+
+def show_parts(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
+    """The same for a pool that was read in parts."""
+    say = printer()
+    _show_found(summary)
+    n_rows, steps = summary["items"]["pool"], summary["seconds"]
+    rate = n_rows / max(steps.get("answer", seconds), 1e-9)
+    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s, answers at {rate:,.0f} rows/s. In {out}:")
+    for name, what in (
+        ("predictions/", "one row per item, as a Parquet data set"),
+        ("summary.json", "counts, audit, settings, seconds and rows per step"),
+        ("model/", "for `s2osc predict` and `s2osc serve`"),
+    ):
+        say(f"  {name:<18} {what}")
+
+
+def _show_found(summary: dict[str, Any]) -> None:
+    """The audit's sentence, a small table, and notes."""
     from rich.table import Table
 
     say = printer()
@@ -302,25 +421,6 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
     say(table, soft_wrap=False)
     for warning in summary["warnings"]:
         say(f"Note: {warning}", style="yellow")
-    if "metrics" in summary:
-        values = summary["metrics"]
-        shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
-        figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
-        say(f"Against the truth the pool came with: {figures}")
-    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
-    for name, what in (
-        ("report.html", "the page to look at"),
-        ("predictions.csv", "one row per item (also predictions.parquet)"),
-        ("summary.json", "counts, audit, settings, seconds, metrics"),
-        ("model/", "for `s2osc predict`"),
-    ):
-        say(f"  {name:<18} {what}")
-    if audit:
-        command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
-        say(f"  {'scores.parquet':<18} for `{command}`")
-        if not audit["checked"]:
-            say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
-        say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
 
 
 def _add_counts(

@@ -48,7 +48,7 @@ def page(options: argparse.Namespace) -> None:
     if options.port is not None and not 0 <= options.port < 65_536:
         raise SettingsError(f"--port is {options.port}; give a number from 1 to 65535")
     try:
-        from s2osc.page.server import bound_socket, serve
+        from s2osc.page.server import serve
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "starlette", "pydantic"):
             raise
@@ -58,6 +58,7 @@ def page(options: argparse.Namespace) -> None:
     from s2osc.page.project import TOKEN
     from s2osc.page.security import LOCAL, read_token
     from s2osc.page.work import opened_work
+    from s2osc.sockets import bound_socket
 
     with opened_work(options.results, options.state) as work:
         token = read_token(work.project.folder / TOKEN)

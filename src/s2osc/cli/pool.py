@@ -9,19 +9,25 @@ from s2osc.cli.options import (
     add_command,
     add_decision,
     add_device,
+    add_engine,
     add_force,
     add_paths,
     add_profile,
+    add_progress,
     add_reading,
     add_representation,
     add_run,
     add_tables,
     add_trusted,
     decision_of,
+    engine_of,
+    item_address,
     printer,
     quoted,
     request_of,
+    show_parts,
     show_result,
+    shown_as,
     trusted_of,
 )
 from s2osc.errors import SettingsError
@@ -72,8 +78,25 @@ def _add_classify(commands: Any) -> None:
         known="labelled items: a folder per class, a manifest (a table with path,label), .npz (x, "
         "y, optional classes), or a table (CSV, Parquet, JSON lines) of texts (text,label), or of "
         "numbers and words with a label column",
-        pool="items to classify: a folder of images, a manifest, .npy, .npz, or a table",
         out="folder for the results",
+    )
+    parser.add_argument(
+        "--pool",
+        type=item_address,
+        required=True,
+        help="items to classify: a folder of images, a manifest, .npy, .npz, or a table; read in "
+        "parts, and however large: .parquet or .tar (WebDataset) files as a folder, a glob or an "
+        "address such as s3://bucket/pool",
+    )
+    add_progress(parser)
+    add_engine(parser)
+    parser.add_argument(
+        "--mlflow",
+        nargs="?",
+        const="mlruns",
+        metavar="STORE",
+        help="log settings, audit, metrics and files to MLflow: a folder (default: mlruns) or an "
+        "address; needs `pip install 's2osc[mlflow]'`",
     )
     parser.add_argument(
         "--corrections",
@@ -96,9 +119,13 @@ def _add_predict(commands: Any) -> None:
     add_paths(
         parser,
         model="the folder `model` that classify wrote",
-        items="new items, in any form --pool takes",
-        out="a .csv or .parquet file",
+        out="a .csv or .parquet file; of items that are read in parts, a folder",
     )
+    parser.add_argument(
+        "--items", type=item_address, required=True, help="new items, in any form --pool takes"
+    )
+    add_progress(parser)
+    add_engine(parser)
     add_trusted(parser)
     add_device(parser)
     add_reading(parser)
@@ -156,18 +183,38 @@ def _add_check(commands: Any) -> None:
 
 def classify(options: argparse.Namespace) -> None:
     from s2osc.app.profiling import profiled
-    from s2osc.progress import Stopwatch, shown
+    from s2osc.progress import Stopwatch
 
+    if options.mlflow:
+        from s2osc.app.tracking import check_mlflow
+
+        check_mlflow()
     clock = Stopwatch()
-    with profiled(options.profile), shown():
+    with profiled(options.profile), shown_as(options):
         with clock("start"):
             from s2osc.app.classify import classify_files
             from s2osc.app.corrections import NO_CORRECTIONS
+            from s2osc.app.large_pool import classify_parts, parts_of_pool
 
             request = request_of(options)
+        parts = parts_of_pool(options.pool, request)
+        if parts is not None and parts.n > request.fit_on:
+            refuse_for_parts(options)
+            summary = classify_parts(
+                options.known,
+                parts,
+                options.out,
+                request,
+                engine=engine_of(options),
+                force=options.force,
+                clock=clock,
+            )
+            show_parts(summary.content, options.out, seconds=summary.seconds)
+            track_run(options, summary.content)
+            return
         result = classify_files(
             options.known,
-            options.pool,
+            options.pool if parts is None else parts,
             options.out,
             request,
             corrections=options.corrections or NO_CORRECTIONS,
@@ -175,13 +222,36 @@ def classify(options: argparse.Namespace) -> None:
             clock=clock,
         )
     show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
+    track_run(options, result.summary())
+
+
+def track_run(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+    """Log a finished run to MLflow, if that was asked for."""
+    if not options.mlflow:
+        return
+    from s2osc.app.tracking import log_run
+
+    run = log_run(options.out, summary, options.mlflow)
+    print(f"In MLflow, {options.mlflow}: run {run}")
+
+
+def refuse_for_parts(options: argparse.Namespace) -> None:
+    """Refuse what a pool that is read in parts has no place for."""
+    if options.corrections:
+        raise SettingsError(
+            f"--corrections is {options.corrections}, but {options.pool} is read in parts; give "
+            "the corrected items among --known"
+        )
 
 
 def predict(options: argparse.Namespace) -> None:
     from s2osc.app.predict import predict_files
-    from s2osc.progress import shown
+    from s2osc.data.parts import is_parted
 
-    with shown():
+    if is_parted(options.items):
+        predict_data_set(options)
+        return
+    with shown_as(options):
         answer, notes = predict_files(
             options.model,
             options.items,
@@ -195,6 +265,27 @@ def predict(options: argparse.Namespace) -> None:
         print(f"Note: {note}")
     n_unknown = int(answer.is_unknown.sum())
     print(f"{len(answer.labels):,} items, {n_unknown:,} of them called unknown: {options.out}")
+
+
+def predict_data_set(options: argparse.Namespace) -> None:
+    """Answer for items that are read in parts."""
+    from s2osc.app.predict_parts import predict_parts
+    from s2osc.data.parts import open_parts
+
+    with shown_as(options):
+        counts, notes = predict_parts(
+            options.model,
+            open_parts(options.items, options.text_column),
+            options.out,
+            trusted=trusted_of(options),
+            device=options.device,
+            max_megapixels=options.max_megapixels,
+            engine=engine_of(options),
+            force=options.force,
+        )
+    for note in notes:
+        print(f"Note: {note}")
+    print(f"{counts.n_rows:,} items, {counts.n_unknown:,} of them called unknown: {options.out}")
 
 
 def decide(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ Headers are read first, so that the shape is chosen over every image and nothing
 decoded; then the pixels, each image straight into its row of one array.
 """
 
+import io
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +149,7 @@ def _cannot_open(error: OSError) -> None:
 
 
 def read_headers(
-    files: Sequence[Path], what: str, *, max_megapixels: float
+    files: Sequence[Path | bytes], what: str, *, max_megapixels: float
 ) -> tuple[list[Header], list[str]]:
     """The header of each image, and for each the reason why it cannot be read ("" where it can).
 
@@ -157,12 +158,20 @@ def read_headers(
     answers = in_threads(_read_header, files, f"Headers of {what}")
     for path, answer in zip(files, answers, strict=True):
         if isinstance(answer, Header):
-            _check_size(path, answer, max_megapixels)
+            _check_size(path if isinstance(path, Path) else what, answer, max_megapixels)
     headers = [answer for answer in answers if isinstance(answer, Header)]
     return headers, [answer if isinstance(answer, str) else "" for answer in answers]
 
 
-def _check_size(path: Path, header: Header, max_megapixels: float) -> None:
+def check_sizes(images: Sequence[bytes], what: str, *, max_megapixels: float) -> None:
+    """Refuse images that are larger than wanted, before any of them is decoded."""
+    for image in images:
+        header = _read_header(image)
+        if isinstance(header, Header):
+            _check_size(what, header, max_megapixels)
+
+
+def _check_size(path: Path | str, header: Header, max_megapixels: float) -> None:
     megapixels = header.width * header.height / 1e6
     if megapixels > max_megapixels:
         raise DataError(
@@ -172,7 +181,7 @@ def _check_size(path: Path, header: Header, max_megapixels: float) -> None:
 
 
 def read_pixels(
-    images: Sequence[Path] | np.ndarray, shape: InputShape, what: str
+    images: Sequence[Path | bytes] | np.ndarray, shape: InputShape, what: str
 ) -> tuple[np.ndarray, list[str]]:
     """Images brought to one shape, and for each the reason why it cannot be read ("" where it can).
 
@@ -221,11 +230,12 @@ def _pillow_without_limits() -> Iterator[None]:
             Image.MAX_IMAGE_PIXELS = limit
 
 
-def _read_header(path: Path) -> Header | str:
-    if not os.path.isfile(path):  # a name too long for the disk is no file; Path would raise
+def _read_header(path: Path | bytes) -> Header | str:
+    # A name too long for the disk is no file; Path would raise.
+    if isinstance(path, Path) and not os.path.isfile(path):
         return "no such file"
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        with Image.open(_opened(path), formats=FORMATS) as image:
             width, height = image.size
             is_colour = image.mode not in ("1", "L", "LA") and image.mode[0] not in "IF"
             if _lies_on_its_side(image):
@@ -250,7 +260,11 @@ def _reason(error: Exception) -> str:
     return clean_text(reason(error))
 
 
-def _read_image(image: Path | np.ndarray, shape: InputShape) -> np.ndarray:
+def _opened(image: Path | bytes) -> Path | io.BytesIO:
+    return image if isinstance(image, Path) else io.BytesIO(image)
+
+
+def _read_image(image: Path | bytes | np.ndarray, shape: InputShape) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return fit_image(Image.fromarray(image), shape)
     return fit_image(_decoded(image, max(shape.width, shape.height)), shape)
@@ -261,10 +275,11 @@ def open_picture(path: Path, side: int) -> Image.Image:
     return _to_plain_mode(_decoded(path, side))
 
 
-def _decoded(path: Path, side: int) -> Image.Image:
+def _decoded(path: Path | bytes, side: int) -> Image.Image:
     """The pixels of an image, the right way up; not many more than twice the side wanted."""
     # Given a name, Pillow maps uncompressed files into memory, and misreads a rotated TIFF.
-    with path.open("rb") as file, Image.open(file, formats=FORMATS) as opened:
+    content = path.open("rb") if isinstance(path, Path) else io.BytesIO(path)
+    with content as file, Image.open(file, formats=FORMATS) as opened:
         # A JPEG decodes at 1/2, 1/4 or 1/8 of its size where twice what is wanted is left.
         opened.draft(None, (2 * side, 2 * side))
         opened.load()

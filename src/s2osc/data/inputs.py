@@ -75,11 +75,12 @@ class Source:
 
     path: Path
     names: list[str]
-    content: list[Path] | np.ndarray | Table
+    content: Sequence[Path | bytes] | np.ndarray | Table  # images as files, or as these hold them
     labels: list[str] | None = None
     found: str = "images"  # columns or arrays, for messages
     text_column: str = ""  # where a table has texts
     skipped: list[Skipped] = field(default_factory=list)
+    is_batch: bool = False  # one of many: it may be that none of its items can be read
 
     @property
     def n_features(self) -> int:
@@ -164,8 +165,23 @@ def open_known_and_pool(
     text_column: str | None = None,
 ) -> OpenSources:
     """Find labelled items and a pool, and measure them where they are images."""
-    known_source = _open_known(Path(known), text_column)
-    pool_source = open_items(Path(pool), text_column)
+    return open_known_beside(
+        Path(known),
+        open_items(Path(pool), text_column),
+        max_megapixels=max_megapixels,
+        text_column=text_column,
+    )
+
+
+def open_known_beside(
+    known: Path,
+    pool_source: Source,
+    *,
+    max_megapixels: float = MAX_MEGAPIXELS,
+    text_column: str | None = None,
+) -> OpenSources:
+    """The same with a pool that was found already."""
+    known_source = _open_known(known, text_column)
     if {known_source.kind, pool_source.kind} == {"vectors", "tables"}:
         known_source, pool_source = _as_vectors(known_source), _as_vectors(pool_source)
     if known_source.kind != pool_source.kind:
@@ -192,6 +208,14 @@ def open_known(
 def read_items(source: Path, *, like: InputShape, max_megapixels: float = MAX_MEGAPIXELS) -> Items:
     """Items for a trained model, brought to the shape it was trained on."""
     opened = open_items(Path(source), like.text_column if like.kind == "texts" else None)
+    return items_like(opened, like, max_megapixels=max_megapixels)
+
+
+def items_like(
+    opened: Source, like: InputShape, *, max_megapixels: float = MAX_MEGAPIXELS
+) -> Items:
+    """The items of a source, brought to a shape."""
+    source = opened.path
     if (opened.kind, like.kind) == ("tables", "vectors"):
         opened = _as_vectors(opened)
     if opened.kind != like.kind:
@@ -254,7 +278,7 @@ def _load(source: Source, shape: InputShape) -> Items:
         assert not isinstance(inputs, Table)
         inputs, reasons = read_pixels(inputs, shape, source.path.name)
         source = _skip(source, reasons)
-    assert not isinstance(inputs, list)
+    assert isinstance(inputs, np.ndarray | Table)
     return Items(source.names, inputs, source.labels, source.skipped)
 
 
@@ -265,7 +289,7 @@ def _skip(source: Source, reasons: Sequence[str]) -> Source:
     named = zip(source.names, reasons, strict=True)
     skipped = source.skipped + [Skipped(name, reason) for name, reason in named if reason]
     n_images = len(source.names) + len(source.skipped)
-    if 2 * len(skipped) > n_images:
+    if 2 * len(skipped) > n_images and not source.is_batch:
         raise DataError(
             f"{len(skipped)} of the {n_images} {source.kind} of {source.path} cannot be read "
             f"(first: {skipped[0].name}, {skipped[0].reason}); mend or remove them"

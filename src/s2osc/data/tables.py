@@ -71,7 +71,7 @@ class Contents(NamedTuple):
 def read_arrays(path: Path) -> Contents:
     """The items, and labels where there are any, of a .npy or .npz file."""
     arrays = load_arrays(path, ("x", "y", "classes"))
-    inputs = _as_inputs(arrays["x"], str(path))
+    inputs = as_inputs(arrays["x"], str(path))
     names = [str(row) for row in range(len(inputs))]
     if "y" not in arrays:
         return Contents(names, inputs, None, "an array `x` only")
@@ -95,6 +95,18 @@ def read_table(path: Path, text_column: str | None = None) -> Contents:
     reader = {".parquet": _read_parquet} | dict.fromkeys(JSON_SUFFIXES, _read_json_lines)
     suffix = path.suffix.lower()
     table = reader[suffix](path) if suffix in reader else _read_csv(path, text_column or TEXT)
+    return table_contents(table, path, text_column, is_csv=suffix not in reader)
+
+
+def table_contents(
+    table: pa.Table,
+    path: Path,
+    text_column: str | None = None,
+    *,
+    is_csv: bool = False,
+    first: int = 0,
+) -> Contents:
+    """The same of a table that was read from ``path``; rows are numbered from ``first``."""
     columns = table.column_names
     found = f"the columns {listed(columns)}{_label_hint(columns)}"
     if len(set(columns)) < len(columns):
@@ -111,19 +123,19 @@ def read_table(path: Path, text_column: str | None = None) -> Contents:
     for name in (name for name in NAMED_COLUMNS if name in columns and name != text_column):
         with guarded(path, f"give the column `{name}` as text"):
             values = table[name].to_pylist()
-            is_csv = suffix not in reader
             cells[name] = [from_csv_cell(cell or "") for cell in values] if is_csv else values
-    ids = cells.get("item") or cells.get("id") or range(table.num_rows)
-    names = [_text(cell) for cell in ids]
+    ids = cells.get("path") or cells.get("item") or cells.get("id")
+    names = [str(row) for row in range(first, first + table.num_rows)]
+    if ids is not None:
+        names = clean_items(_text(cell) for cell in ids)
     content: list[Path] | np.ndarray | Table
     if "path" in cells:
-        names = [_text(cell) for cell in cells["path"]]
-        content = [path.parent / name for name in names]
+        content = [path.parent / _text(cell) for cell in cells["path"]]
     else:
         with guarded(path, TABLE_ADVICE):
             content = _content_of(path, table, text_column)
     labels = [clean_name(_text(cell)) for cell in cells.get("label", ())]
-    return Contents(clean_items(names), content, labels if any(labels) else None, found)
+    return Contents(names, content, labels if any(labels) else None, found)
 
 
 def _label_hint(columns: Sequence[str]) -> str:
@@ -166,7 +178,7 @@ def _text(value: object) -> str:
     return text.strip()
 
 
-def _as_inputs(array: np.ndarray, what: str) -> np.ndarray:
+def as_inputs(array: np.ndarray, what: str) -> np.ndarray:
     """An array as uint8 images or float32 vectors, or one line on why it is neither."""
     if array.size == 0:
         raise DataError(f"{what} is empty; it holds an array of shape {array.shape}")
@@ -188,8 +200,12 @@ def _read_parquet(path: Path) -> pa.Table:
         about = parquet.metadata
         groups = (about.row_group(number) for number in range(about.num_row_groups))
         check_memory(max(4 * about.num_rows, sum(group.total_byte_size for group in groups)))
-        table = parquet.read()
-        return table.rename_columns([_column_name(name) for name in table.column_names])
+        return with_usual_names(parquet.read())
+
+
+def with_usual_names(table: pa.Table) -> pa.Table:
+    """The table with the names that have a meaning as they are usually written."""
+    return table.rename_columns([_column_name(name) for name in table.column_names])
 
 
 def _read_csv(path: Path, text_column: str) -> pa.Table:
@@ -284,7 +300,7 @@ def _content_of(path: Path, table: pa.Table, text_column: str | None) -> np.ndar
     lists = [name for name in columns if _is_list(table.schema.field(name).type)]
     if len(lists) == 1:
         what = f"the column `{lists[0]}` of {path}"
-        return _as_inputs(_vectors_of_lists(table[lists[0]], what), str(path))
+        return as_inputs(_vectors_of_lists(table[lists[0]], what), str(path))
     if not columns:
         raise DataError(f"{path} has the columns {listed(table.column_names)}; {TABLE_ADVICE}")
     return Table({name: column_values(table[name], name, path) for name in columns})

@@ -224,11 +224,23 @@ def item_shape(inputs: np.ndarray) -> tuple[int, ...]:
     return inputs.shape[2:] if is_stacked(inputs) else inputs.shape[1:]
 
 
+def is_gpu(device: str | torch.device) -> bool:
+    """Whether a device has a memory of its own.
+
+    >>> is_gpu("cpu"), is_gpu("cuda:1")
+    (False, True)
+    """
+    return str(device).startswith("cuda")
+
+
 def as_tensor(inputs: np.ndarray, device: str = "cpu") -> Tensor:
     """A batch as networks take it: uint8 (n, C, H, W) in channels-last order, (n, D), or stacked
     views (n, views, D).
     """
     if inputs.ndim == 3 and not is_stacked(inputs):
         inputs = inputs[..., None]
-    batch = torch.from_numpy(np.require(inputs, requirements=["C", "W"])).to(device)
+    batch = torch.from_numpy(np.require(inputs, requirements=["C", "W"]))
+    if is_gpu(device):  # from memory that is not swapped out, while the device works on
+        batch = batch.pin_memory()
+    batch = batch.to(device, non_blocking=True)
     return batch.permute(0, 3, 1, 2) if inputs.ndim == 4 else batch

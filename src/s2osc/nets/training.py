@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from s2osc.arrays import chunks
 from s2osc.errors import SettingsError
-from s2osc.nets.networks import Network, as_tensor
+from s2osc.nets.networks import Network, as_tensor, is_gpu
 from s2osc.progress import track
 from s2osc.settings import require_choice, require_least, require_positive
 
@@ -95,7 +95,8 @@ def train(
     network.train()
     for step in track(range(n_steps), what, total=n_steps):
         network.zero_grad()
-        loss = loss_of(next(batches))
+        with torch.autocast("cuda", torch.bfloat16, enabled=is_gpu(network.device)):
+            loss = loss_of(next(batches))
         if not torch.isfinite(loss):
             raise SettingsError(
                 f"{what}: the loss is {loss.item()} in step {step + 1} of {n_steps}; give a lower "

@@ -2,8 +2,6 @@
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from s2osc.errors import DataError, OutputError, S2OSCError
+from s2osc.errors import DataError, S2OSCError
 from s2osc.page.acts import LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET, Kind
 from s2osc.page.exports import describe_forms, write_export
 from s2osc.page.project import ActRequest, Project
@@ -34,8 +32,6 @@ MOST_ROWS = 2_000_000
 MOST_BRIEFS = 500
 LARGEST_BODY = 32 * 2**20
 FOREVER = "private, max-age=31536000, immutable"
-N_PORTS = 20
-"""Ports that are tried from the first one on."""
 PATIENCE = 2
 """Seconds that open requests have to end in, when the server is ended."""
 
@@ -265,28 +261,6 @@ class LimitedBody:
                 await Response("That is too large.\n", 413)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
-
-
-@contextmanager
-def bound_socket(host: str, port: int | None, first: int) -> Iterator[socket.socket]:
-    """A socket on the port that is asked for, or on the first that is free."""
-    ports = [port] if port is not None else list(range(first, first + N_PORTS))
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small answers at once where the protocol is named; else they wait for 40 ms.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        for each in ports:
-            try:
-                bound.bind((host, each))
-                break
-            except OSError as error:
-                if each == ports[-1]:
-                    raise OutputError(
-                        f"port {each} of {host} cannot be used: {error.strerror}; give another "
-                        "with --port"
-                    ) from error
-        bound.listen()  # a browser that is quicker than the server waits
-        yield bound
 
 
 def guarded_app(work: Work, *, token: str, port: int, hosts: tuple[str, ...] = LOCAL) -> ASGIApp:

@@ -91,6 +91,9 @@ class Pool(NamedTuple):
     spy_labels: np.ndarray
     class_weights: np.ndarray  # (C,) labelled items over held-back ones, relatively
     training_is_random: bool = True  # so that the items f learnt from may judge where f does not
+    # Of a sample that has more of the strange than its pool; None: it has not.
+    item_weights: np.ndarray | None = None  # (m,) how often items like each held-back one are in it
+    is_extra: np.ndarray | None = None  # (n,) items of it beyond an even sample
 
     @property
     def n_unlabelled(self) -> int:
@@ -112,6 +115,16 @@ class Pool(NamedTuple):
     @property
     def held_back_labels(self) -> np.ndarray:
         return np.concatenate([self.calibration_labels, self.spy_labels])
+
+    def is_beyond_even(self, n_rows: int) -> np.ndarray:
+        """(n_rows,) whether an item is one too many to compare pool and labelled items.
+
+        Rows are those of the pool, then of others.
+        """
+        found = np.zeros(n_rows, bool)
+        if self.is_extra is not None:
+            found[: self.n] = self.is_extra
+        return found
 
     def of_pool(self, values: np.ndarray) -> np.ndarray:
         """Of values for all items, those of the pool."""
@@ -209,6 +222,8 @@ def join_held_back(
     class_weights: np.ndarray | None = None,
     *,
     training_is_random: bool = True,
+    item_weights: np.ndarray | None = None,
+    is_extra: np.ndarray | None = None,
     seed: int,
 ) -> Pool:
     """A pool with held-back items after it, unlabelled: first the calibration items, then spies."""
@@ -222,4 +237,6 @@ def join_held_back(
         spy_labels=held_back.labels[is_spy],
         class_weights=np.ones(n_classes) if class_weights is None else class_weights,
         training_is_random=training_is_random,
+        item_weights=None if item_weights is None else item_weights[order],
+        is_extra=is_extra,
     )

@@ -78,7 +78,10 @@ class Filtered:
     def weights(self, pooled: Pool) -> np.ndarray:
         """(n,) how many known items of the pool each held-back item stands for; 1 for the pool."""
         of_class = pooled.class_weights * (1.0 if self.mix is None else self.mix.weights)
-        return np.append(np.ones(pooled.n), of_class[pooled.held_back_labels])
+        of_items = of_class[pooled.held_back_labels]
+        if pooled.item_weights is not None:
+            of_items = of_items * pooled.item_weights
+        return np.append(np.ones(pooled.n), of_items)
 
     def teaching_weights(self, pooled: Pool) -> np.ndarray:
         """(n,) the same for steps that learn, to which a calibration item is one of the pool."""
@@ -192,7 +195,10 @@ def compare_pool_with_labelled(
 ) -> Comparison:
     """The sources by all signs and calibration items, beside ``by_inputs``: two comparisons."""
     is_judge = pooled.is_held_back & ~pooled.is_spy
-    found = compare_sources(measured.signs, names, pooled.is_spy, is_judge, seed=seed)
+    left_out = pooled.is_beyond_even(len(names))
+    found = compare_sources(
+        measured.signs, names, pooled.is_spy, is_judge, left_out=left_out, seed=seed
+    )
     if not found.is_possible:
         return found
     return found._replace(p_value=min(1.0, 2 * found.p_value, by_inputs.p_value))
@@ -210,10 +216,11 @@ def mix_of_pool(sources: Comparison, names: np.ndarray, pooled: Pool, n_classes:
 def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> Evidence | None:
     """The evidence of the inputs alone, judged by most labelled items; None without any.
 
-    The test is repeated with each third of the labelled items as the teaching ones.
+    Also None for a sample that has more of the strange, which labelled items have not. The test is
+    repeated with each third of the labelled items as the teaching ones.
     """
     _, names, is_spy, is_judge = first = measured.of_inputs
-    if not is_judge.any() or not is_spy.any():
+    if not is_judge.any() or not is_spy.any() or pooled.is_extra is not None:
         return None
     known = softmax(pooled.of_pool(logits), axis=1)
     answer = Evidence(

@@ -112,14 +112,18 @@ def compare_sources(
     traces: Traces | None = None,
     is_sure: np.ndarray | None = None,
     *,
+    left_out: np.ndarray | None = None,
     seed: int,
 ) -> Comparison:
     """Test "pool and judges come from the same source" on the surely known items.
 
     Items that are neither spies nor judges are of the pool. Compared are the signs and, where they
-    were measured, the traces of the source, within predicted classes.
+    were measured, the traces of the source, within predicted classes. Items that are ``left_out``
+    count as not sure.
     """
     is_sure = sure_items(signs, names, is_spy) if is_sure is None else is_sure
+    if left_out is not None:
+        is_sure = is_sure & ~left_out
     is_held_back = is_spy | is_judge
     columns, groups = signs.columns, [np.arange(signs.columns.shape[1])]
     if traces is not None:

@@ -71,7 +71,8 @@ class Matched(NamedTuple):
         assert self.inputs is not None
         assert self.last is not None
         _, names, is_spy, is_judge = self.inputs.free
-        return share_of_sure(self.last.is_sure, names, is_spy, is_judge)
+        is_no_pool = is_spy | self.pooled.is_beyond_even(len(names))
+        return share_of_sure(self.last.is_sure, names, is_no_pool, is_judge)
 
     @property
     def is_apart(self) -> bool:
@@ -223,7 +224,10 @@ def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -
     signs, names, is_spy, is_judge = found.inputs.free
     everyone = np.concatenate([found.pooled.inputs, found.training.inputs])
     traces = measure_traces(everyone, names, is_spy, seed=seed)
-    last = compare_sources(signs, names, is_spy, is_judge, traces, is_sure, seed=seed)
+    left_out = found.pooled.is_beyond_even(len(names))
+    last = compare_sources(
+        signs, names, is_spy, is_judge, traces, is_sure, left_out=left_out, seed=seed
+    )
     return last._replace(p_value=min(1.0, 2 * last.p_value))
 
 

@@ -1,0 +1,331 @@
+"""The main job for a pool that is read in parts: never more than a few batches are in memory.
+
+    strata      how strange every item is (``pipeline/sampling.py``), part by part
+    fit         on a sample, with the judges of the whole pool (``pipeline/large_pool.py``)
+    answer      part by part, each written as it comes
+
+A run that was stopped goes on at the part where it was.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from s2osc.app.answer_tables import skipped_note, write_skipped
+from s2osc.app.classify import Request, check_request, choose_method, choose_representation
+from s2osc.app.extract import Representation, named_backbone
+from s2osc.app.part_work import (
+    NOTHING,
+    Answered,
+    AnswerWorker,
+    PartCounts,
+    PartReader,
+    SampleWorker,
+    StrataWorker,
+)
+from s2osc.app.result_files import write_summary
+from s2osc.app.run_folder import GOES_ON, RunFolder, run_folder
+from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
+from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
+from s2osc.engine.engine import Engine, LocalEngine, Recipe
+from s2osc.errors import collect_warnings
+from s2osc.files import as_json, guarded, read_json, write_whole, writing
+from s2osc.pipeline.audit.decision import DecisionSettings
+from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.wording import cautions, tell
+from s2osc.pipeline.large_pool import (
+    N_JUDGED,
+    LargeFit,
+    Plan,
+    answer_items,
+    draw_sample,
+    fit_sample,
+    plan_fit,
+)
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.model_description import read_thresholds, write_thresholds
+from s2osc.pipeline.storage import load_model, save_model
+from s2osc.progress import Stopwatch, counting
+from s2osc.settings import flatten
+from s2osc.text import clean_text
+from s2osc.types import Labelled
+from s2osc.version import versions
+
+SKIPPED_NAMED = 1_000
+"""Items that could not be read and are named in ``skipped.csv``."""
+MOST_JUDGED_BYTES = 2**28
+"""Of the items, drawn evenly, that judge the fit: with wide vectors there are fewer of them."""
+
+
+def parts_of_pool(pool: Path | str, request: Request) -> PartedPool | None:
+    """The pool in parts, if it has such a form or is large; None: it is read into memory."""
+    if is_parted(pool):
+        return open_parts(pool, request.text_column)
+    path = Path(pool)
+    if path.exists() and count_rows(path) > N_JUDGED:
+        return open_parts(pool, request.text_column)
+    return None
+
+
+class Summary(NamedTuple):
+    """What ``summary.json`` holds."""
+
+    content: dict[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LargeRun:
+    """One run on a pool in parts: what it is of, and where it works."""
+
+    pool: PartedPool
+    method: S2OSCMethod
+    preset: str
+    request: Request
+    device: str
+    represented: Representation
+    known: Labelled
+    classes: tuple[str, ...]
+    folder: RunFolder
+    engine: Engine
+    clock: Stopwatch
+
+    @property
+    def reader(self) -> PartReader:
+        return PartReader(self.pool, self.represented, self.request.max_megapixels)
+
+    def over_parts(self, step: str, recipe: Recipe, todo: Sequence[Part]) -> None:
+        """Let workers work on parts; those that are not to do count as done."""
+        n_done = self.pool.n - sum(part.n for part in todo)
+        with self.clock(step), counting(step, self.pool.n, n_done) as advance:
+            for n_rows in self.engine.run(recipe, todo):
+                advance(n_rows)
+        self.clock.count(step, self.pool.n - n_done)
+
+    def fit(self) -> LargeFit:
+        """The fit that a stopped run left, or a new one."""
+        if not self.folder.decision(self.pool.mark()).is_file():
+            plan = plan_fit(
+                self.known, self.method.seeds, fit_on=self.request.fit_on, seed=self.request.seed
+            )
+            self.save(self.fit_plan(plan))
+        return self.load()
+
+    def fit_plan(self, plan: Plan) -> LargeFit:
+        """Strangeness of all, then the sample, then the fit."""
+        worker = StrataWorker(self.reader, plan.strangeness, self.folder)
+        parts = self.pool.parts
+        places = [self.folder.strata(part.number, self.pool.mark(part)) for part in parts]
+        todo = [part for part, place in zip(parts, places, strict=True) if not place.is_file()]
+        self.over_parts("strangeness", lambda: worker, todo)
+        strata = np.concatenate(
+            [self.folder.read_strata(part.number, self.pool.mark(part)) for part in parts]
+        )
+        item_bytes = self.known.inputs[:1].nbytes
+        sample = draw_sample(plan, strata, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
+        rows = np.union1d(sample.pool, sample.judged)
+        gather = SampleWorker(self.reader, rows, self.folder)
+        self.over_parts("sample", lambda: gather, parts)
+        inputs = np.empty((len(rows), *self.known.inputs.shape[1:]), self.known.inputs.dtype)
+        for part in parts:
+            if (found := self.folder.read_sample(part.number, self.pool.mark())) is not None:
+                inputs[np.searchsorted(rows, found[0])] = found[1]
+        sampled, judged = (
+            inputs[np.searchsorted(rows, chosen)] for chosen in (sample.pool, sample.judged)
+        )
+        del inputs
+        return fit_sample(
+            self.method, plan, sample, sampled, judged, self.clock, device=self.device
+        )
+
+    def save(self, fit: LargeFit) -> None:
+        """Put the model and the decision on the disk."""
+        with writing(self.folder.out, GOES_ON):
+            save_model(self.folder.model, fit.model, self.classes, self.represented.preparation)
+            decision = {
+                **write_thresholds(fit.thresholds),
+                "sure_known_below": fit.sure_known_below,
+                "audit": fit.audit and fit.audit.named(self.classes).to_json(),
+                "k": fit.k,
+                "n_steps": fit.n_steps,
+                "seconds": self.clock.seconds,
+                "rows": self.clock.rows,
+            }
+            write_whole(self.folder.decision(self.pool.mark()), as_json(decision))
+
+    def load(self) -> LargeFit:
+        """What ``save`` wrote."""
+        path = self.folder.decision(self.pool.mark())
+        advice = "run the same command with --force"
+        found = read_json(path, advice)
+        saved = load_model(self.folder.model, self.device)
+        with guarded(path, advice):
+            self.clock.seconds = found["seconds"] | self.clock.seconds
+            self.clock.rows = found["rows"] | self.clock.rows
+            return LargeFit(
+                model=saved.model,
+                thresholds=read_thresholds(found, n_classes=len(self.classes)),
+                sure_known_below=found["sure_known_below"],
+                audit=Audit.from_json(found["audit"]) if found["audit"] else None,
+                evidence=None,
+                k=int(found["k"]),
+                n_steps=dict(found["n_steps"]),
+            )
+
+    def answer(self, fit: LargeFit) -> PartCounts:
+        """Answer every part that has no answer yet; what all of them came to."""
+        answerer = PoolAnswerer(fit, self.method.decision, self.classes)
+        worker = AnswerWorker(self.reader, answerer, self.classes, self.folder)
+        parts = self.pool.parts
+        places = [self.folder.counts(part.number, self.pool.mark()) for part in parts]
+        todo = [part for part, place in zip(parts, places, strict=True) if not place.is_file()]
+        self.over_parts("answer", lambda: worker, todo)
+        counts = NOTHING
+        for path in places:
+            record = read_json(path, "run the same command with --force")
+            counts = counts.joined(PartCounts.from_json(record))
+        return counts
+
+
+@dataclass(frozen=True)
+class PoolAnswerer:
+    """Answers for items of the pool of a fit."""
+
+    fit: LargeFit
+    settings: DecisionSettings
+    classes: tuple[str, ...]
+
+    def __call__(self, inputs: np.ndarray) -> Answered:
+        answer, named, _ = answer_items(self.fit, inputs, self.settings)
+        points, audit = None, self.fit.audit
+        if audit is not None and answer.nearest is not None:
+            points = audit.operating_points(answer.nearest, self.classes)
+        return Answered(answer, named, points)
+
+
+def classify_parts(
+    known: Path,
+    pool: PartedPool,
+    out: Path,
+    request: Request,
+    *,
+    engine: Engine | None = None,
+    force: bool = False,
+    clock: Stopwatch | None = None,
+) -> Summary:
+    """Labelled files and a pool in parts in, a data set of answers out."""
+    device, clock = check_request(request), clock or Stopwatch()
+    with run_folder(out, facts_of(known, pool, request), n_parts=len(pool.parts), force=force) as f:
+        with clock("read"), collect_warnings() as notes:
+            opened = open_known_beside(
+                known,
+                pool.first_batch(),
+                max_megapixels=request.max_megapixels,
+                text_column=request.text_column,
+            )
+            named = named_backbone(request.backbone, device)
+            represented = choose_representation(opened, request, device=device, named=named)
+            items = OpenKnown(opened.known, opened.headers, opened.n_of_class).read(
+                represented.shape
+            )
+            labels, classes = encode_labels(items.labels or [])
+            inputs = represented.inputs(items.inputs, clock)
+        preset, method = choose_method(
+            request, device, vectors=represented.is_vectors, classes=classes
+        )
+        run = LargeRun(
+            pool=pool,
+            method=method,
+            preset=preset,
+            request=request,
+            device=device,
+            represented=represented,
+            known=Labelled(inputs, labels),
+            classes=classes,
+            folder=f,
+            engine=engine or LocalEngine(),
+            clock=clock,
+        )
+        with collect_warnings() as warned:
+            fit = run.fit()
+            counts = run.answer(fit)
+        content = summarise(run, fit, counts, [*notes, *warned])
+        with writing(out, GOES_ON):
+            if counts.skipped:
+                write_skipped(out / "skipped.csv", counts.skipped[:SKIPPED_NAMED])
+            write_summary(out, content)
+        f.finish()
+        return Summary(content, sum(run.clock.seconds.values()))
+
+
+def facts_of(known: Path, pool: PartedPool, request: Request) -> dict[str, Any]:
+    """What a run is of: another one does not go on with its parts."""
+    return {
+        "known": [os.path.abspath(known), _stamp(str(known))],
+        "pool": pool.address,
+        "n_files": len(pool.files),
+        "n_rows": pool.n,
+        "n_parts": len(pool.parts),
+        "preset": request.preset,
+        "changes": {name: str(value) for name, value in request.changes.items()},
+        "seed": request.seed,
+        "fit_on": request.fit_on,
+        "side": request.side,
+        "backbone": request.backbone,
+        "embedding": request.embedding,
+        "text_column": request.text_column,
+        "keep_columns": list(request.keep_columns),
+    }
+
+
+def _stamp(name: str) -> float:
+    """When a file here was changed last; 0 of others."""
+    try:
+        return os.path.getmtime(name)
+    except OSError:
+        return 0.0
+
+
+def summarise(
+    run: LargeRun, fit: LargeFit, counts: PartCounts, notes: Sequence[str]
+) -> dict[str, Any]:
+    """What ``summary.json`` holds: as that of a pool in memory, and the rows of each step."""
+    audit = fit.audit
+    limits = cautions(audit) if audit else []
+    texts = [*notes, *skipped_note(counts.skipped, "see skipped.csv")]
+    return {
+        "title": run.request.title,
+        "items": {
+            "known": len(run.known),
+            "pool": counts.n_rows,
+            "skipped": len(counts.skipped),
+        },
+        "audit": audit and tell(audit),
+        "counts": {
+            "known": {name: counts.labels.get(name, 0) for name in run.classes},
+            "unknown": counts.n_unknown,
+            "groups": dict(sorted(counts.groups.items(), key=lambda pair: int(pair[0]))),
+            "unsure": counts.n_unsure,
+        },
+        "warnings": [*texts, *(caution.text for caution in limits)],
+        "warning_codes": [*[None] * len(texts), *(caution.code for caution in limits)],
+        "k": fit.k,
+        "steps": fit.n_steps,
+        "preset": run.preset,
+        "settings": flatten(run.method),
+        "shape": clean_text(f"{run.represented.shape.kind}, read in {len(run.pool.parts)} parts"),
+        "fit_on": run.request.fit_on,
+        "engine": run.engine.name,
+        "backbone": run.represented.backbone,
+        "seed": run.request.seed,
+        "device": run.device,
+        "versions": versions(),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": run.clock.seconds,
+        "rows": run.clock.rows,
+    }

@@ -1,0 +1,211 @@
+"""The results of a pool that is read in parts, written while they come.
+
+    OUT/predictions/part-00000.parquet   the answers of one part, whole or not there
+    OUT/model/                           the model, as `s2osc predict` takes it
+    OUT/summary.json                     when everything is done
+    OUT/skipped.csv                      items that could not be read, where there are any
+    OUT/run.json                         which run this is: of what, with which settings
+    OUT/work/                            what a stopped run goes on from; it goes in the end
+
+A run that finds its own ``run.json`` goes on where it was. Another one is refused. Names in
+``work`` hold a mark of the files of the pool: what was made of a file that was mended since is made
+again.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from s2osc.errors import OutputError
+from s2osc.files import (
+    as_json,
+    check_folder,
+    guarded,
+    lock,
+    made_folders,
+    part_of,
+    read_json,
+    sync_folder,
+    write_whole,
+    writing,
+)
+
+RUN, WORK, PREDICTIONS, LOCK = "run.json", "work", "predictions", ".lock"
+SUMMARY, MODEL = "summary.json", "model"
+FORMAT = 1
+GOES_ON = "what is done stays; make room and run the same command again to go on"
+ANOTHER = "give another folder, or --force to begin anew"
+
+
+def fingerprint(facts: dict[str, Any]) -> str:
+    """A digest of what a run is of."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run, which is held by it."""
+
+    out: Path
+
+    @property
+    def work(self) -> Path:
+        return self.out / WORK
+
+    @property
+    def model(self) -> Path:
+        return self.out / MODEL
+
+    def predictions(self, number: int) -> Path:
+        return self.out / PREDICTIONS / f"part-{number:05}.parquet"
+
+    def decision(self, mark: str) -> Path:
+        return self.work / f"decision-{mark}.json"
+
+    def counts(self, number: int, mark: str) -> Path:
+        """What a part came to, written after its answers."""
+        return self.work / f"counts-{number:05}-{mark}.json"
+
+    def strata(self, number: int, mark: str) -> Path:
+        return self.work / f"strata-{number:05}-{mark}.npy"
+
+    def save_strata(self, number: int, mark: str, strata: np.ndarray) -> None:
+        with writing(self.out, GOES_ON):
+            write_array(self.strata(number, mark), strata)
+
+    def sample(self, number: int, mark: str, what: str) -> Path:
+        """The ``rows`` of a part that are in the sample, or their ``inputs``."""
+        return self.work / f"sample-{number:05}-{mark}-{what}.npy"
+
+    def save_sample(self, number: int, mark: str, rows: np.ndarray, inputs: np.ndarray) -> None:
+        with writing(self.out, GOES_ON):
+            write_array(self.sample(number, mark, "inputs"), inputs)
+            write_array(self.sample(number, mark, "rows"), rows)
+
+    def read_sample(self, number: int, mark: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Rows of the pool and their inputs; None: the part has none of the sample."""
+        places = [self.sample(number, mark, what) for what in ("rows", "inputs")]
+        if not places[0].is_file():
+            return None
+        with guarded(places[0], "run the same command with --force"):
+            rows, inputs = (np.load(place, allow_pickle=False) for place in places)
+        for place in places:  # what is in memory is not needed on the disk
+            place.unlink()
+        return rows, inputs
+
+    def read_strata(self, number: int, mark: str) -> np.ndarray:
+        path = self.strata(number, mark)
+        with guarded(path, "remove it, and run the same command again"):
+            return np.load(path, allow_pickle=False)
+
+    def finish(self) -> None:
+        """Remove what only a stopped run needs."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def write_array(path: Path, values: np.ndarray) -> None:
+    part = part_of(path)
+    with part.open("wb") as file:
+        np.save(file, values, allow_pickle=False)
+    os.replace(part, path)
+
+
+@contextmanager
+def written_table(path: Path) -> Iterator["TableWriter"]:
+    """A Parquet file that gathers table by table, and takes its place at the end."""
+    part = part_of(path)
+    writer = TableWriter(part)
+    try:
+        yield writer
+        if writer.close():
+            os.replace(part, path)
+    except BaseException:
+        with suppress(Exception):
+            writer.close()
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+class TableWriter:
+    """Writes tables of the same columns one after another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.writer: Any = None  # made with the first table, which has the columns
+
+    def write(self, table: pa.Table) -> None:
+        if self.writer is None:
+            self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> bool:
+        """Put the file on the disk; False where nothing was written."""
+        if self.writer is None:
+            return False
+        self.writer.close()
+        self.writer = None
+        with self.path.open("rb+") as file:
+            os.fsync(file.fileno())
+        return True
+
+
+@contextmanager
+def run_folder(
+    out: Path, facts: dict[str, Any], *, n_parts: int, force: bool
+) -> Iterator[RunFolder]:
+    """Hold the folder of a run, new or stopped before."""
+    check_folder(out)
+    busy = f"another process writes to {out}; wait until it is done, or give another folder"
+    with made_folders(out), lock(out / LOCK, busy, remove=True):
+        folder = RunFolder(out)
+        with writing(out, "give another folder"):
+            _begin(folder, facts, n_parts, force=force)
+        yield folder
+
+
+def _begin(folder: RunFolder, facts: dict[str, Any], n_parts: int, *, force: bool) -> None:
+    out, mark = folder.out, fingerprint(facts)
+    others = sorted(path.name for path in out.iterdir() if path.name != LOCK)
+    if (out / RUN).is_file():
+        before = read_json(out / RUN, ANOTHER, OutputError)
+        is_same, is_done = before.get("fingerprint") == mark, (out / SUMMARY).is_file()
+        if is_same and not is_done and not force:
+            return
+        if not force:
+            what = "the results of a run" if is_done else "a stopped run of other data or settings"
+            raise OutputError(f"{out} holds {what}; {ANOTHER}")
+        _remove(folder, int(before.get("n_parts", 0)))
+    elif others:
+        raise OutputError(f"{out} holds {others[0]}, which is of no such run; give another folder")
+    for place in (folder.work, out / PREDICTIONS):
+        place.mkdir(parents=True, exist_ok=True)
+    write_whole(
+        out / RUN,
+        as_json({"format": FORMAT, "fingerprint": mark, "n_parts": n_parts, "facts": facts}),
+    )
+
+
+def _remove(folder: RunFolder, n_parts: int) -> None:
+    """Remove the files of an earlier run, by their names."""
+    folder.finish()
+    for number in range(n_parts):
+        folder.predictions(number).unlink(missing_ok=True)
+    for name in (
+        SUMMARY,
+        "skipped.csv",
+        RUN,
+        f"{MODEL}/model.json",
+        f"{MODEL}/weights.safetensors",
+    ):
+        (folder.out / name).unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""A run in MLflow, where that is installed: settings, audit, metrics and files.
+
+The store is a folder here, or whatever address MLflow knows. Nothing of a run depends on it: it is
+told after everything is saved.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from s2osc.app.results_folder import version_of
+from s2osc.errors import OutputError, SettingsError
+from s2osc.files import reason
+
+EXPERIMENT = "s2osc"
+LONGEST_VALUE = 500
+"""Characters of a parameter that every store takes."""
+FILES = ("summary.json", "report.html", "predictions.csv", "skipped.csv", "model")
+LARGEST_FILE = 64 * 2**20
+"""Bytes of a file that goes into the store as well."""
+
+
+def check_mlflow() -> None:
+    """Refuse to begin where MLflow is not installed."""
+    try:
+        import mlflow  # noqa: F401, PLC0415  (an extra, and slow to import)
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            "--mlflow needs mlflow-skinny, which is not installed; run "
+            "`pip install 's2osc[mlflow]'`"
+        ) from error
+
+
+def log_run(out: Path, summary: Mapping[str, Any], store: str) -> str:
+    """Log a finished run to a store; returns its id there."""
+    from mlflow.tracking import MlflowClient  # noqa: PLC0415
+
+    address = store
+    if "://" not in store:
+        address = Path(store).absolute().as_uri()
+        # A folder needs no database; MLflow asks for it to be said that this is meant.
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    try:
+        client = MlflowClient(tracking_uri=address)
+        found = client.get_experiment_by_name(EXPERIMENT)
+        experiment = found.experiment_id if found else client.create_experiment(EXPERIMENT)
+        run = client.create_run(experiment, run_name=str(summary["title"])).info.run_id
+        for name, value in parameters(summary).items():
+            client.log_param(run, name, value)
+        for name, number in figures(summary):
+            client.log_metric(run, name, number)
+        for path in files_of(out):
+            client.log_artifact(run, str(path), "model" if path.parent.name == "model" else None)
+        client.set_terminated(run)
+    except Exception as error:  # any: every kind of store has errors of its own
+        raise OutputError(
+            f"the run is saved in {out}, but MLflow cannot log it to {store} ({reason(error)}); "
+            "give another store with --mlflow"
+        ) from error
+    return str(run)
+
+
+def parameters(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Settings, and the facts of the run."""
+    facts = {name: summary[name] for name in ("preset", "seed", "device", "backbone", "k")}
+    values = {**facts, **summary["settings"], **summary["versions"]}
+    return {name: str(value)[:LONGEST_VALUE] for name, value in values.items()}
+
+
+def figures(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Metrics, the audit's estimates with their ends, items and seconds, by name.
+
+    >>> audit = {"unknown_share": {"estimate": 0.2, "low": 0.1, "high": 0.3}, "false_alarm": None}
+    >>> summary = {"audit": audit, "items": {"pool": 5}, "seconds": {"answer": 1.5}}
+    >>> dict(figures(summary))["audit.unknown_share.low"]
+    0.1
+    """
+    for part in ("metrics", "items", "seconds", "rows"):
+        for name, value in summary.get(part, {}).items():
+            yield f"{part}.{name}", float(value)
+    audit = summary["audit"] or {}
+    for name in ("unknown_share", "unknown_recall", "false_alarm", "known_accuracy"):
+        for end in ("estimate", "low", "high"):
+            value = (audit.get(name) or {}).get(end)
+            if value is not None:
+                yield f"audit.{name}.{end}", float(value)
+    if "test" in audit:
+        yield "audit.p_value", float(audit["test"]["p_value"])
+
+
+def files_of(out: Path) -> Iterator[Path]:
+    """The files of a result that a store keeps: none that is very large."""
+    version = version_of(out)
+    for name in FILES:
+        place = version / name
+        for path in sorted(place.iterdir()) if place.is_dir() else [place]:
+            if path.is_file() and path.stat().st_size <= LARGEST_FILE:
+                yield path

@@ -1,0 +1,77 @@
+"""The command that serves a saved model to programs."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from s2osc.cli.options import add_command, add_device, add_trusted, printer, trusted_of
+from s2osc.errors import SettingsError
+
+FIRST_PORT = 8521
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+def add_serve(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "serve",
+        serve,
+        help="answer for new items over HTTP, with a saved model",
+        description="Answer POST /predict for vectors, images or texts with labels, p-values and "
+        "groups, until it is ended. GET /health says what the model takes, /docs shows both. Needs "
+        "`pip install 's2osc[page]'`.",
+    )
+    parser.add_argument(
+        "--model", type=Path, required=True, help="the folder `model` that classify wrote"
+    )
+    parser.add_argument(
+        "--port", type=int, help=f"to listen on (default: {FIRST_PORT}, or the next that is free)"
+    )
+    parser.add_argument(
+        "--host",
+        default=LOCAL_HOSTS[0],
+        help="the address to serve under (default: 127.0.0.1, which this machine alone can reach)",
+    )
+    parser.add_argument(
+        "--i-know",
+        action="store_true",
+        help="serve under an address that others can reach: anybody may ask, unencrypted",
+    )
+    parser.add_argument(
+        "--max-body", type=float, default=16, metavar="MB", help="of a request (default: 16)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=10, metavar="SECONDS", help="per request (default: 10)"
+    )
+    add_trusted(parser)
+    add_device(parser)
+
+
+def serve(options: argparse.Namespace) -> None:
+    if options.host not in LOCAL_HOSTS and not options.i_know:
+        raise SettingsError(
+            f"--host is {options.host}, which other machines can reach: anybody may ask, and the "
+            "traffic is not encrypted; give --i-know if that is meant"
+        )
+    if not 0 < options.max_body <= 1_024 or not 0 < options.timeout <= 3_600:
+        raise SettingsError("give --max-body from 0 to 1024 MB, and --timeout from 0 to 3600 s")
+    try:
+        from s2osc.service.server import Limits
+        from s2osc.service.server import serve as run_server
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "uvicorn", "starlette", "pydantic"):
+            raise
+        raise SettingsError(
+            f"serving needs {error.name}, which is not installed; run `pip install 's2osc[page]'`"
+        ) from error
+    from s2osc.service.answering import load_service
+    from s2osc.sockets import bound_socket
+
+    service = load_service(options.model, device=options.device, trusted=trusted_of(options))
+    limits = Limits(body=int(options.max_body * 2**20), seconds=options.timeout)
+    with bound_socket(options.host, options.port, FIRST_PORT) as bound:
+        name = f"[{options.host}]" if ":" in options.host else options.host
+        printer()(f"Serving {options.model} at http://{name}:{bound.getsockname()[1]}/docs")
+        sys.stdout.flush()
+        run_server(service, bound, limits)

@@ -1,0 +1,1 @@
+"""Where work on the parts of a pool runs: in this process, or on a Ray cluster."""

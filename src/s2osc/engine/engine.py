@@ -1,0 +1,38 @@
+"""What an engine does: it gives the parts of a pool to workers.
+
+A worker is made once in every process that works, from a recipe that is sent there once, and then
+called with one part after another. What it writes it writes whole, so that a part may be done again
+after a failure: no row is lost or doubled.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from s2osc.data.parts import Part
+
+Worker = Callable[[Part], int]
+"""Works on one part, writes what comes of it, and returns how many rows it went through."""
+Recipe = Callable[[], Worker]
+"""Makes a worker where it is called."""
+
+
+class Engine(Protocol):
+    """Runs workers on parts, and yields the rows of each part that is done, in any order."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]: ...
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """One worker in this process."""
+
+    name: str = "local"
+
+    def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]:
+        worker = recipe()
+        for part in parts:
+            yield worker(part)

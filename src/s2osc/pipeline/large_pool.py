@@ -1,0 +1,510 @@
+"""A pool that is too large to fit on: a sample of it teaches, and the model answers for all.
+
+    labelled    training items + held-back ones for the sample + calibration items
+    sample      strangeness of pool and calibration items ─► strata ─► rows, more of the strange
+    fit         the method on the sample ─► f, g, groups
+    judge       items drawn evenly from the pool, against the calibration items ─► threshold, audit
+    answer      every item of the pool by the scores that new items have
+
+Calibration items go the way of the pool: each is drawn into the sample as often as any item of its
+stratum, where it is unlabelled, and is answered by the same scores. So a known item of the pool and
+a calibration item are exchangeable, whatever the rates of the sample, and the audit needs none.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from scipy.special import softmax
+
+from s2osc.arrays import chunks
+from s2osc.errors import SettingsError
+from s2osc.pipeline.audit import statistics, unknown_test
+from s2osc.pipeline.audit.calibration import SeedSettings, hold_back, join_held_back
+from s2osc.pipeline.audit.confidence import (
+    Confidence,
+    cross_fitted,
+    fit_names,
+    known_confidence,
+    reliability,
+)
+from s2osc.pipeline.audit.decision import (
+    DecisionSettings,
+    Evidence,
+    Thresholds,
+    decide,
+    thresholds_for_new,
+    unknown_curve_for_new,
+)
+from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.filter.distinctness import Partition, distinctness
+from s2osc.pipeline.filter.score import squash
+from s2osc.pipeline.method import S2OSCMethod, Solution, Trust
+from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.sampling import (
+    N_REFERENCES,
+    SKIPPED,
+    Drawn,
+    Nearest,
+    Strangeness,
+    draw_evenly,
+    draw_strata,
+    fit_strangeness,
+)
+from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.teacher import train_teacher
+from s2osc.progress import Stopwatch
+from s2osc.seeding import rng
+from s2osc.settings import FIT_ON
+from s2osc.types import UNKNOWN, UNSURE, Answer, Labelled
+
+T = TypeVar("T")
+FEWEST_FIT = 500
+N_JUDGED = 200_000
+"""Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
+is then known to a fifteenth of it, and the audit's resampling takes seconds."""
+SCORED_AT_ONCE = 16_384
+MOST_JUDGES = 3_000
+"""Calibration items of each class: rare classes need many, and the fit does not see them."""
+
+
+class OverRows(Protocol):
+    """Works on the items of a pool in chunks, and gives what comes of each, in order."""
+
+    def __call__(self, work: Callable[[np.ndarray], T], inputs: np.ndarray) -> list[T]: ...
+
+
+def check_fit_on(fit_on: int) -> int:
+    if fit_on < FEWEST_FIT:
+        raise SettingsError(
+            f"fit-on is {fit_on}; give a number of items from {FEWEST_FIT}, such as {FIT_ON}"
+        )
+    return fit_on
+
+
+class Roles(NamedTuple):
+    """The labelled items by what they are for."""
+
+    training: Labelled  # all that f learns from; references among them
+    references: np.ndarray  # rows of the training items that strangeness is measured from
+    held_back: Labelled  # spies and calibration items of the sample
+    calibration: Labelled  # of the whole pool
+    held_back_weights: np.ndarray  # (C,) labelled items over held-back ones, relatively
+    calibration_weights: np.ndarray  # (C,)
+
+    @property
+    def others(self) -> Labelled:
+        """All labelled items but the references: to strangeness they are as items of the pool."""
+        is_other = np.ones(len(self.training), bool)
+        is_other[self.references] = False
+        parts = (
+            Labelled(self.training.inputs[is_other], self.training.labels[is_other]),
+            self.held_back,
+            self.calibration,
+        )
+        return Labelled(
+            np.concatenate([part.inputs for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+        )
+
+
+def assign_roles(known: Labelled, settings: SeedSettings, *, seed: int) -> Roles:
+    """Hold items back twice: those that judge the whole pool, then those of the sample."""
+    of_pool = replace(settings, per_class=max(settings.per_class, MOST_JUDGES))
+    rest, calibration, calibration_weights = _held(known, of_pool, seed, "calibration of all")
+    training, held_back, held_back_weights = _held(rest, settings, seed, "seeds")
+    n = min(N_REFERENCES, len(training) // 2)
+    references = np.sort(rng(seed, "references").permutation(len(training))[:n])
+    return Roles(
+        training, references, held_back, calibration, held_back_weights, calibration_weights
+    )
+
+
+def _held(
+    items: Labelled, settings: SeedSettings, seed: int, purpose: str
+) -> tuple[Labelled, Labelled, np.ndarray]:
+    """What stays, what is held back, and how many items each held-back one stands for."""
+    rows = hold_back(items.labels, settings, rng(seed, purpose))
+    stays = np.ones(len(items), bool)
+    stays[rows] = False
+    n_of_class = np.bincount(items.labels)
+    n_held = np.bincount(items.labels[rows], minlength=len(n_of_class))
+    weights = n_of_class / np.maximum(n_held, 1)
+    return (
+        Labelled(items.inputs[stays], items.labels[stays]),
+        Labelled(items.inputs[rows], items.labels[rows]),
+        weights / weights.min(),
+    )
+
+
+class Plan(NamedTuple):
+    """What is fixed before the pool is read."""
+
+    roles: Roles
+    strangeness: Strangeness
+    calibration_strata: np.ndarray
+    fit_on: int
+    seed: int
+
+
+def plan_fit(known: Labelled, settings: SeedSettings, *, fit_on: int, seed: int) -> Plan:
+    """The roles of the labelled items, and how strangeness is measured."""
+    roles = assign_roles(known, settings, seed=seed)
+    training = roles.training
+    references = Labelled(training.inputs[roles.references], training.labels[roles.references])
+    strangeness = fit_strangeness(references, roles.others.inputs)
+    strata = strangeness.strata(roles.calibration.inputs)
+    return Plan(roles, strangeness, strata, check_fit_on(fit_on), seed)
+
+
+class Sample(NamedTuple):
+    """Rows of the pool and of the calibration items that the method is fitted on."""
+
+    drawn: Drawn
+    pool: np.ndarray  # rows of the pool, sorted
+    calibration: np.ndarray  # rows of the calibration items
+    judged: np.ndarray  # rows of the pool, drawn evenly, sorted
+
+
+def draw_sample(plan: Plan, strata: np.ndarray, n_judged: int = N_JUDGED) -> Sample:
+    """From the stratum of each item of the pool; calibration items stand after it."""
+    everyone = np.concatenate([strata, plan.calibration_strata])
+    drawn = draw_strata(everyone, plan.strangeness.n_strata, plan.fit_on, seed=plan.seed)
+    is_pool = drawn.rows < len(strata)
+    judged = draw_evenly(len(strata), n_judged, seed=plan.seed)
+    return Sample(
+        drawn=drawn,
+        pool=drawn.rows[is_pool],
+        calibration=drawn.rows[~is_pool] - len(strata),
+        judged=judged[strata[judged] != SKIPPED],
+    )
+
+
+# --- the fit ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LargeFit:
+    """A model, how items of the pool are decided by it, and the audit."""
+
+    model: OpenSetModel | KnownOnlyModel  # for new items
+    thresholds: Thresholds | None  # of items of the pool; None: g's largest output
+    sure_known_below: float | None  # on the unknown score: items between are unsure
+    audit: Audit | None  # None without seeds
+    evidence: Evidence | None  # of the items judged; None without seeds, or after a restart
+    k: int
+    n_steps: dict[str, int]
+
+
+def fit_sample(
+    method: S2OSCMethod,
+    plan: Plan,
+    sample: Sample,
+    sampled: np.ndarray,
+    judged: np.ndarray,
+    clock: Stopwatch,
+    *,
+    device: str,
+) -> LargeFit:
+    """Fit the method on the sample; judge it by items that went the way of all others.
+
+    ``sampled`` and ``judged`` are the items in the rows ``sample.pool`` and ``sample.judged``.
+    """
+    roles, seed = plan.roles, plan.seed
+    with clock("sources"):
+        like_pool = np.concatenate([judged, roles.calibration.inputs])
+        scaling = fit_scaling(roles.training.inputs, like_pool)
+        drawn = np.concatenate([sampled, roles.calibration.inputs[sample.calibration]])
+        held_back = scaling.transform_items(roles.held_back)
+        pooled = join_held_back(
+            scaling.transform(drawn),
+            held_back,
+            roles.held_back_weights,
+            item_weights=sample.drawn.weights(plan.strangeness.strata(roles.held_back.inputs)),
+            is_extra=~sample.drawn.is_even,
+            seed=seed,
+        )
+        matched = method.match(scaling.transform_items(roles.training), pooled, seed=seed)
+    with clock("teacher"):
+        teacher, of_training = train_teacher(
+            matched.training, method.teacher, method.augmentation, seed=seed, device=device
+        )
+    solution = method.solve(teacher, of_training, matched, clock, seed=seed, device=device)
+    with clock("judge"):
+        calibration = scaling.transform_items(roles.calibration)
+        for change in matched.changes:
+            changed = change.apply(calibration.inputs, seed=seed)
+            calibration = Labelled(changed, calibration.labels)
+        return judge(method, plan, solution.with_scaling(scaling), judged, calibration)
+
+
+def judge(
+    method: S2OSCMethod,
+    plan: Plan,
+    solution: Solution,
+    judged: np.ndarray,
+    calibration: Labelled,
+) -> LargeFit:
+    """Threshold and audit for the whole pool, by calibration items, which are scaled already.
+
+    Where the sources differ, the calibration items of the sample judge: they were moved to the
+    pool's source with everything else there.
+    """
+    trust, model = solution.trust, solution.model
+    if trust is None or trust.evidence.sources_differ:
+        thresholds = model.thresholds if isinstance(model, OpenSetModel) else Thresholds(np.inf)
+        evidence = trust.evidence if trust else None
+        if trust is not None and evidence is not None and trust.odds is not None:
+            evidence = evidence.by_odds(trust.odds)
+        audit = trust.audit if trust else None
+        return LargeFit(model, thresholds, None, audit, evidence, solution.k, solution.n_steps)
+    settings, seed = method.decision, plan.seed
+    of_pool = score_in_chunks(model, judged, settings)
+    of_calibration = score_items(model, calibration.inputs, settings)
+    weights = plan.roles.calibration_weights[calibration.labels]
+    for each in trust.audit.classes:  # as the sample mixes the classes
+        weights = np.where(calibration.labels == int(each.name), weights * each.weight, weights)
+    is_right = of_calibration.nearest == calibration.labels
+    named = fit_names(of_calibration.softmax, is_right, weights)
+    confidence = Confidence(named)
+    by_inputs = plan.strangeness.measure(plan.roles.others.inputs)
+    p_value = trust.audit.test.p_value
+    if isinstance(model, OpenSetModel):
+        p_value = unknown_p_value(
+            (of_pool.score, of_pool.nearest),
+            (of_calibration.score, of_calibration.nearest),
+            plan.strangeness.measure(judged),
+            by_inputs,
+        )
+    evidence = Evidence(
+        score=of_pool.score,
+        nearest=of_pool.nearest,
+        nearest_confidence=confidence.of_names(of_pool.softmax),
+        seed_score=of_calibration.score,
+        seed_label=calibration.labels,
+        seed_nearest=of_calibration.nearest,
+        seed_weight=weights,
+        p_value=p_value,
+    )
+    decision = decide(evidence, settings, seed=seed)
+    odds = np.concatenate([of_pool.score, of_calibration.score])
+    if isinstance(model, OpenSetModel):
+        model = replace(
+            model,
+            thresholds=thresholds_for_new(evidence, odds, settings),
+            confidence=Confidence(
+                named, unknown_curve_for_new(evidence, odds, settings, seed=seed)
+            ),
+            calibration=CalibrationScores(of_calibration.score, weights),
+        )
+    else:
+        calibrated = CalibrationScores(of_calibration.score, weights)
+        model = replace(model, confidence=confidence, calibration=calibrated)
+    n_judges = len(by_inputs.names)
+    audit = replace(
+        decision.audit.of_same_fit(trust.audit),
+        findable_share=unknown_test.findable_share(len(judged), n_judges, settings.level),
+        reliability=reliability(
+            cross_fitted(of_calibration.softmax, is_right, weights, seed=seed), is_right
+        ),
+    ).with_missed()
+    return LargeFit(
+        model=model,
+        thresholds=None if settings.rule == "argmax" else decision.thresholds,
+        sure_known_below=decision.audit.sure_known_below,
+        audit=audit,
+        evidence=evidence,
+        k=solution.k,
+        n_steps=solution.n_steps,
+    )
+
+
+def unknown_p_value(
+    of_pool: tuple[np.ndarray, np.ndarray],
+    of_calibration: tuple[np.ndarray, np.ndarray],
+    pool_by_inputs: Nearest,
+    judges_by_inputs: Nearest,
+) -> float:
+    """The p-value of "nothing is unknown": by g and its calibration items, and by the inputs.
+
+    Strangeness has learnt from the references alone, so all other labelled items judge it.
+    """
+    p_values = []
+    for pool, judges in ((of_pool, of_calibration), (pool_by_inputs, judges_by_inputs)):
+        scores, names = (np.concatenate(pair) for pair in zip(pool, judges, strict=True))
+        is_judge = np.arange(len(scores)) >= len(pool[0])
+        p_values.append(unknown_test.anything_unknown(scores[:, None], names, is_judge))
+    return min(1.0, 2 * min(p_values))
+
+
+# --- the answer ------------------------------------------------------------------------------
+
+
+class Scores(NamedTuple):
+    """What a model measures about n items."""
+
+    score: np.ndarray  # (n,) rises with the belief that an item is unknown
+    nearest: np.ndarray  # (n,) the best known class
+    softmax: np.ndarray  # (n,) of it, given that the item is known
+    distinctness: np.ndarray  # (n,)
+    embeddings: np.ndarray  # (n, d)
+
+
+def score_items(
+    model: OpenSetModel | KnownOnlyModel, inputs: np.ndarray, settings: DecisionSettings
+) -> Scores:
+    """The scores of scaled items: log-odds of g, or the entropy of f where there is no g.
+
+    By the rule of the paper the score is the margin of C' over the known classes.
+    """
+    of_f = model.teacher.outputs(inputs)
+    if isinstance(model, KnownOnlyModel):
+        p = softmax(of_f.logits, axis=1)
+        return Scores(
+            of_f.entropy, p.argmax(1), p.max(1), of_f.entropy + of_f.distance, of_f.embeddings
+        )
+    logits, embeddings = model.student.outputs(inputs)
+    known = model.student.probabilities(logits, of_f.logits)[:, :-1]
+    score = model.student.log_odds(logits)
+    if settings.rule == "argmax":
+        score = logits[:, -1] - logits[:, :-1].max(1)
+    return Scores(
+        score=score,
+        nearest=known.argmax(1),
+        softmax=known_confidence(known),
+        distinctness=distinctness(of_f, model.unit, model.filtering),
+        embeddings=embeddings,
+    )
+
+
+def score_in_chunks(
+    model: OpenSetModel | KnownOnlyModel, inputs: np.ndarray, settings: DecisionSettings
+) -> Scores:
+    """The scores of items as they come, without embeddings, which would take most of the memory."""
+    found = []
+    for rows in chunks(len(inputs), SCORED_AT_ONCE):
+        scores = score_items(model, model.scaling.transform(inputs[rows]), settings)
+        found.append(scores._replace(embeddings=np.empty((len(scores.score), 0))))
+    return Scores(*(np.concatenate(values) for values in zip(*found, strict=True)))
+
+
+class PoolAnswer(NamedTuple):
+    """The answer for n items of the pool, and what it was made from."""
+
+    answer: Answer
+    nearest_confidence: np.ndarray
+    scores: Scores
+
+
+def answer_items(fit: LargeFit, inputs: np.ndarray, settings: DecisionSettings) -> PoolAnswer:
+    """Items of the pool as they come, decided by the thresholds of the pool."""
+    model = fit.model
+    inputs = model.scaling.transform(inputs)
+    found = score_items(model, inputs, settings)
+    # Without seeds, the margin of C' over the known classes decides.
+    thresholds = fit.thresholds or Thresholds(0.0)
+    score = found.score
+    is_unknown = thresholds.are_passed(score, found.nearest)
+    labels = np.where(is_unknown, UNKNOWN, found.nearest)
+    if fit.sure_known_below is not None:
+        levelled = squash(thresholds.level(score, found.nearest))
+        labels[(levelled > fit.sure_known_below) & ~is_unknown] = UNSURE
+    named, confidence = found.softmax, found.softmax
+    if model.confidence is not None:
+        named = model.confidence.of_names(found.softmax)
+        confidence = model.confidence.of_answers(labels == UNKNOWN, found.softmax, score)
+    groups = np.full(len(labels), -1)
+    if isinstance(model, OpenSetModel) and is_unknown.any():
+        groups[is_unknown] = model.groups_of(inputs[is_unknown])
+    answer = Answer(
+        labels=labels,
+        unknown_score=squash(score),
+        confidence=confidence,
+        groups=groups,
+        distinctness=found.distinctness,
+        filtered=np.zeros(len(labels), bool),
+        nearest=found.nearest,
+        p_known=None
+        if model.calibration is None
+        else statistics.p_known(score, model.calibration.scores, model.calibration.weights),
+    )
+    return PoolAnswer(answer, named, found)
+
+
+def join_answers(parts: Sequence[PoolAnswer]) -> PoolAnswer:
+    """The answers for chunks of a pool as one."""
+    if len(parts) == 1:
+        return parts[0]
+    answers = [part.answer for part in parts]
+    has_p_known = answers[0].p_known is not None
+    joined = {
+        field.name: np.concatenate([getattr(answer, field.name) for answer in answers])
+        for field in fields(Answer)
+        if field.name != "p_known" or has_p_known
+    }
+    return PoolAnswer(
+        Answer(**joined),
+        np.concatenate([part.nearest_confidence for part in parts]),
+        Scores(*map(np.concatenate, zip(*(part.scores for part in parts), strict=True))),
+    )
+
+
+def at_once(work: Callable[[np.ndarray], T], inputs: np.ndarray) -> list[T]:
+    """Work on all items here, as one chunk."""
+    return [work(inputs)]
+
+
+def fit_large_pool(
+    method: S2OSCMethod,
+    known: Labelled,
+    pool: np.ndarray,
+    *,
+    fit_on: int,
+    seed: int,
+    device: str = "cpu",
+    over_rows: OverRows = at_once,
+) -> Solution:
+    """The method for a pool in memory, fitted on a sample of it if it has more items than that.
+
+    ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere.
+    """
+    check_fit_on(fit_on)
+    if len(pool) <= fit_on:
+        return method.fit(known, pool, seed=seed, device=device)
+    clock = Stopwatch()
+    with clock("sample"):
+        plan = plan_fit(known, method.seeds, fit_on=fit_on, seed=seed)
+        sample = draw_sample(plan, np.concatenate(over_rows(plan.strangeness.strata, pool)))
+    fit = fit_sample(
+        method, plan, sample, pool[sample.pool], pool[sample.judged], clock, device=device
+    )
+    with clock("answer"):
+        parts = over_rows(partial(answer_items, fit, settings=method.decision), pool)
+        answer, named, scores = join_answers(parts)
+    model = fit.model
+    leaves = np.full(len(pool), -1)
+    if isinstance(model, OpenSetModel):
+        with clock("groups"):
+            leaves = model.leaves_of(model.scaling.transform(pool))
+    trust = None
+    if fit.audit is not None and fit.evidence is not None:
+        evidence = replace(
+            fit.evidence, score=scores.score, nearest=scores.nearest, nearest_confidence=named
+        )
+        is_g = isinstance(model, OpenSetModel)
+        odds = np.concatenate([evidence.score, evidence.seed_score]) if is_g else None
+        trust = Trust(evidence, fit.audit, odds)
+    return Solution(
+        model=model,
+        answer=answer,
+        partition=Partition(np.empty(0, int), np.arange(len(pool))),
+        embeddings=scores.embeddings,
+        nearest_confidence=named,
+        leaves=leaves,
+        k=fit.k,
+        n_steps=fit.n_steps,
+        seconds=clock.seconds,
+        trust=trust,
+    )

@@ -1,0 +1,1 @@
+"""A saved model over HTTP: what programs ask, and what they get."""

@@ -1,0 +1,176 @@
+"""A pool that is too large to fit on: fitted on a sample, answered as a whole."""
+
+import numpy as np
+import pytest
+
+from s2osc.errors import SettingsError
+from s2osc.pipeline.large_pool import (
+    answer_items,
+    draw_sample,
+    fit_large_pool,
+    fit_sample,
+    plan_fit,
+)
+from s2osc.progress import Stopwatch
+from s2osc.types import UNKNOWN, Labelled
+from samples import SEEDED, TINY
+
+pytestmark = pytest.mark.usefixtures("few_draws")
+FIT_ON = 600
+
+
+def blobs(n_known, sizes, *, seed=0, distance=6.0):
+    """Labelled items of three classes, and a pool of so many items of each class."""
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    labels = random.permutation(labels)
+    known = np.repeat(np.arange(3), n_known)
+    inputs = distance * np.eye(8)[np.append(known, labels)]
+    inputs = (inputs + random.normal(size=inputs.shape)).astype(np.float32)
+    truth = np.where(labels < 3, labels, UNKNOWN)
+    return Labelled(inputs[: len(known)], known), inputs[len(known) :], truth
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """One item in a hundred is unknown."""
+    return blobs(500, (1_000, 1_000, 1_000, 30))
+
+
+@pytest.fixture(scope="module")
+def fitted(rare):
+    known, pool, _ = rare
+    return fit_large_pool(SEEDED, known, pool, fit_on=FIT_ON, seed=0)
+
+
+def test_a_pool_up_to_the_limit_is_fitted_as_ever():
+    known, pool, _ = blobs(60, (150, 150, 150, 150))
+    found = fit_large_pool(SEEDED, known, pool, fit_on=600, seed=0)
+    expected = SEEDED.fit(known, pool, seed=0)
+    np.testing.assert_array_equal(found.answer.labels, expected.answer.labels)
+    np.testing.assert_array_equal(found.answer.unknown_score, expected.answer.unknown_score)
+
+
+def test_a_rare_class_is_found_by_a_sample(rare, fitted):
+    _, pool, truth = rare
+    called = fitted.answer.labels == UNKNOWN
+    assert called[truth == UNKNOWN].mean() > 0.9
+    assert called[truth != UNKNOWN].mean() < 0.05
+    assert len(called) == len(pool)
+    assert (fitted.answer.labels == truth).mean() > 0.95
+
+
+def test_the_sample_has_more_of_a_rare_class_than_an_even_one(rare):
+    known, pool, truth = rare
+    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
+    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    share = (truth[sample.pool] == UNKNOWN).mean()
+    assert share > 2 * (truth == UNKNOWN).mean()
+
+
+def test_the_audit_is_of_the_whole_pool(rare, fitted):
+    _, pool, truth = rare
+    audit, evidence = fitted.trust.audit, fitted.trust.evidence
+    assert len(evidence.score) == len(pool)
+    true_share = (truth == UNKNOWN).mean()
+    assert audit.unknown_share.low <= true_share <= audit.unknown_share.high
+    alarms = (fitted.answer.labels[truth != UNKNOWN] == UNKNOWN).mean()
+    assert audit.false_alarm.low <= alarms <= audit.false_alarm.high
+
+
+def test_strange_known_items_are_no_discovery():
+    known, pool, _ = blobs(500, (1_000, 1_000, 1_000), seed=2)
+    found = fit_large_pool(SEEDED, known, pool, fit_on=FIT_ON, seed=0)
+    assert found.trust.audit.nothing_unknown
+    assert not (found.answer.labels == UNKNOWN).any()
+    assert not found.trust.evidence.sources_differ
+
+
+def test_another_source_is_told_of_and_judged_by_the_items_of_the_sample():
+    known, pool, _ = blobs(500, (1_000, 1_000, 1_000), seed=1)
+    random = np.random.default_rng(0)
+    noisy = (pool + 1.0 * random.choice([-1, 1], pool.shape)).astype(np.float32)
+    found = fit_large_pool(SEEDED, known, noisy, fit_on=FIT_ON, seed=0)
+    assert found.trust.audit.sources_differ
+    assert (found.answer.labels == UNKNOWN).mean() < 0.1
+    assert len(found.trust.evidence.score) == len(pool)
+
+
+def test_a_known_item_of_the_pool_and_a_calibration_item_change_places(rare):
+    """Neither of them is in the sample, as most are not: then nothing else changes."""
+    known, pool, truth = rare
+    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
+    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    calibration = plan.roles.calibration
+    seat = np.setdiff1d(np.arange(len(calibration)), sample.calibration)[0]
+    same_class = np.flatnonzero(truth == calibration.labels[seat])
+    row = np.setdiff1d(same_class, sample.pool)[0]
+
+    swapped_pool, swapped = pool.copy(), calibration.inputs.copy()
+    swapped_pool[row], swapped[seat] = calibration.inputs[seat], pool[row]
+    roles = plan.roles._replace(calibration=Labelled(swapped, calibration.labels))
+    before, after = (
+        fit_sample(
+            SEEDED,
+            each,
+            sample,
+            items[sample.pool],
+            items[sample.judged],
+            Stopwatch(),
+            device="cpu",
+        )
+        for each, items in ((plan, pool), (plan._replace(roles=roles), swapped_pool))
+    )
+    assert before.evidence.score[row] == after.evidence.seed_score[seat]
+    assert before.evidence.seed_score[seat] == after.evidence.score[row]
+    others = np.arange(len(pool)) != row
+    np.testing.assert_array_equal(before.evidence.score[others], after.evidence.score[others])
+
+
+def test_calibration_items_are_drawn_into_the_sample_as_often_as_items_of_the_pool():
+    known, pool, _ = blobs(2_000, (3_000, 3_000, 3_000), seed=2)
+    plan = plan_fit(known, SEEDED.seeds, fit_on=5_000, seed=0)
+    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    expected = sample.drawn.rates[plan.calibration_strata].sum()
+    deviation = np.sqrt(expected)
+    assert abs(len(sample.calibration) - expected) < 4 * deviation
+    assert len(sample.calibration) > 0
+
+
+def test_every_item_is_answered_as_a_new_item_is(rare, fitted):
+    """The operating point of new items may lie lower, by less than one calibration item."""
+    _, pool, _ = rare
+    new = fitted.model.answer(pool)
+    np.testing.assert_array_equal(new.nearest, fitted.answer.nearest)
+    np.testing.assert_allclose(new.p_known, fitted.answer.p_known)
+    n_calibration = len(fitted.trust.evidence.seed_score)
+    differ = new.labels != fitted.answer.labels
+    assert differ.mean() <= 2 / n_calibration
+
+
+def test_parts_of_a_pool_are_answered_as_the_whole(rare):
+    known, pool, _ = rare
+    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
+    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    fit = fit_sample(
+        SEEDED, plan, sample, pool[sample.pool], pool[sample.judged], Stopwatch(), device="cpu"
+    )
+    whole = answer_items(fit, pool, SEEDED.decision).answer
+    parts = [answer_items(fit, p, SEEDED.decision).answer for p in np.array_split(pool, 5)]
+    np.testing.assert_array_equal(whole.labels, np.concatenate([p.labels for p in parts]))
+    np.testing.assert_allclose(
+        whole.unknown_score, np.concatenate([p.unknown_score for p in parts]), atol=1e-5
+    )
+
+
+def test_the_method_of_the_paper_needs_no_held_back_items():
+    known, pool, truth = blobs(100, (500, 500, 500, 300), seed=3)
+    found = fit_large_pool(TINY, known, pool, fit_on=FIT_ON, seed=0)
+    assert found.trust is None
+    assert (found.answer.labels == truth).mean() > 0.8
+
+
+def test_a_sample_that_is_too_small_is_refused():
+    known, pool, _ = blobs(10, (10, 10, 10))
+    with pytest.raises(SettingsError, match="fit-on is 10; give a number of items from 500"):
+        fit_large_pool(SEEDED, known, pool, fit_on=10, seed=0)
