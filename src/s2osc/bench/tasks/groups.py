@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from s2osc.bench.tasks.audit import title_vectors
 from s2osc.bench.tasks.pool import PoolTask, judge
 from s2osc.bench.tasks.task import Trial
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.metrics import evaluate_groups
 from s2osc.nets.networks import one_vector
+from s2osc.nets.text_features import compute_text_features
+from s2osc.nets.text_models import WORDLLAMA, load_text_model
 from s2osc.pipeline.grouping.space import fit_space
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.model import OpenSetModel
@@ -35,9 +36,11 @@ class GroupsTask(PoolTask):
         # Titles become vectors of what was drawn, so their numbers are drawn first.
         numbers = np.arange(len(dataset.inputs), dtype=np.float32)[:, None]
         split = split_dataset(replace(dataset, inputs=numbers), protocol, partition)
-        drawn = (split.known.inputs, split.pool)
-        titles = [dataset.inputs[each[:, 0].astype(int)] for each in drawn]
-        known, pool = title_vectors(*titles, seed=partition)
+        model = load_text_model(WORDLLAMA)
+        known, pool = (
+            compute_text_features(dataset.inputs[rows[:, 0].astype(int)].tolist(), model)
+            for rows in (split.known.inputs, split.pool)
+        )
         return replace(split, known=Labelled(known, split.known.labels), pool=pool)
 
     def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
