@@ -116,6 +116,14 @@ def test_a_few_items_are_one_group(n):
     assert grouping.assign(cloud(n)).tolist() == [0] * n
 
 
+def test_a_few_items_can_still_be_parted_on_request():
+    few = np.concatenate([cloud(9), cloud(9) + 20])
+    grouping = grouped(few)
+    assert grouping.n_groups == 1
+    parted = grouping.regrouped(grouping.tree.split(grouping.groups, 0))
+    assert parted.assign(few).tolist() in ([0] * 9 + [1] * 9, [1] * 9 + [0] * 9)
+
+
 @pytest.mark.parametrize("n_groups", [None, 4])
 def test_items_that_are_all_the_same_are_one_group(n_groups):
     same = np.ones((50, 8), np.float32)

@@ -26,7 +26,7 @@ N_FITTED = 800
 square of it; a group of 2 % still has 16 items."""
 N_VOTES = 5
 N_OF_CLASS = 40
-FEWEST = 30  # with fewer items, one group: a split could be chance
+FEWEST = 30  # with fewer items, one group is likely: a split could be chance
 
 LONELY = 2.0
 """Times the loneliest known item: the tail of a class whose items are farther apart than those of
@@ -127,20 +127,20 @@ def group_unknown(
     items = items[_with_company(items, radius)]
     spread = class_spread(known, labels) if len(labels) else 1.0
     asked = settings.n_groups
-    tree, leaves, n_episodes = GroupTree((), (), (len(items),)), np.zeros(len(items), int), 0
-    if len(np.unique(items, axis=0)) >= FEWEST or (asked or 1) > 1:
-        parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
+    parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
+    chances, n_episodes = np.ones(1), 0
+    if len(np.unique(items, axis=0)) >= FEWEST:
         model = learn_number(known if reduced is None else reduced, labels, random)
         chances = model.chances(measure_numbers(items, parts, spread, random))
-        tree, leaves = parts.tree.with_chances(chances), parts.leaves
         n_episodes = model.n_episodes
+    tree = parts.tree.with_chances(chances)
     number = tree.likely_number() if asked is None else min(asked, tree.n_leaves)
     return Grouping(
         items=items,
-        leaves=leaves,
+        leaves=parts.leaves,
         tree=tree,
         groups=tree.cut(number),
-        spreads=_spreads(items, leaves, tree.n_leaves, known, labels),
+        spreads=_spreads(items, parts.leaves, tree.n_leaves, known, labels),
         radius=radius,
         n_episodes=n_episodes,
     )
