@@ -79,6 +79,10 @@ PROGRAM, PERSON = "s2osc", "a person"
 """Who labelled an item, where nobody says more."""
 LONGEST_TEXT = 1_000
 """Characters of a text that tables and pages show."""
+ASKED_BEFORE = (
+    "The groups were changed after the window was answered. The stream and the questions in "
+    "queries.csv have them as they were found."
+)
 COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
 FACTS: dict[str, Any] = {
     "title": str,
@@ -220,8 +224,9 @@ class Result:
                 f"are of a run without seeds (preset {self.preset})"
             )
         groups = found.tree.regroup(found.groups, n, merge=merge, split=split)
-        changed = replace(self, audit=replace(self.audit, groups=replace(found, groups=groups)))
-        return changed.decided(self.decision)
+        audit = replace(self.audit, groups=replace(found, groups=groups))
+        asked = (ASKED_BEFORE,) if self.stream and ASKED_BEFORE not in self.notes else ()
+        return replace(self, audit=audit, notes=self.notes + asked).decided(self.decision)
 
     def summary(self, *, words: bool = True) -> dict[str, Any]:
         """What ``summary.json`` holds; without ``words`` the audit has figures alone."""
