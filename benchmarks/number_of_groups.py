@@ -10,30 +10,30 @@ import sys
 
 import numpy as np
 
-from s2osc.pipeline.episodes import EpisodeSettings
 from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS
-from s2osc.pipeline.grouping.number import Choice, fit_weights, try_episodes
+from s2osc.pipeline.grouping.number import EPISODES, Choice, fit_weights, try_episodes
 from s2osc.pipeline.grouping.space import fit_space
 
 N_OF_CLASS = 200
-N_ROUNDS = 4  # each with half of the classes, so that small numbers of groups are the most frequent
-SETTINGS = EpisodeSettings(n_episodes=24, smallest=0.05)
+N_ROUNDS = 12
 INERTIA = 1.0
 
 
 def choices_of(inputs: np.ndarray, labels: np.ndarray) -> list[Choice]:
-    """Episodes on some of the classes, drawn anew in each round."""
+    """Episodes on half of the classes, in a space that is fitted to the other half, too.
+
+    Small numbers of groups are the most frequent ones, as in a pool.
+    """
     found = []
     for number in range(N_ROUNDS):
         random = np.random.default_rng(number)
         classes = random.permutation(np.unique(labels))
-        classes = classes[: len(classes) // 2]
-        rows = np.concatenate(
-            [random.permutation(np.flatnonzero(labels == c))[:N_OF_CLASS] for c in classes]
-        )
-        known, own = inputs[rows], labels[rows]
-        space = fit_space(known, own, known[:0], seed=number)
-        found += try_episodes(space.reduce(known), own, SETTINGS, random)
+        rows = [random.permutation(np.flatnonzero(labels == c))[:N_OF_CLASS] for c in classes]
+        n_known = len(classes) // 2
+        known, unknown = np.concatenate(rows[:n_known]), np.concatenate(rows[n_known:])
+        own = labels[known]
+        space = fit_space(inputs[known], own, inputs[unknown], seed=number)
+        found += try_episodes(space.reduce(inputs[known]), own, EPISODES, random)
     return [choice for choice in found if choice.right <= MOST_GROUPS]
 
 
