@@ -25,6 +25,8 @@ from s2osc.types import UNKNOWN, Labelled, Split
 
 MOST_GROUPS = 15
 N_GROUPED = 1_500  # items that the other ways are shown
+WAYS = ("told", "silhouette", "gcd", "hdbscan")
+COUNTED = tuple(f"{way}_n_groups" for way in WAYS)
 
 
 class GroupsTask(PoolTask):
@@ -63,32 +65,38 @@ def compare_groups(split: Split, solution: Solution, *, seed: int) -> dict[str, 
     n_unknown = len(split.unknown_classes)
     called = np.flatnonzero(solution.answer.labels == UNKNOWN)
     called = rng(seed, "compared groups").permutation(called)[:N_GROUPED]
-    figures: dict[str, float] = {"n_true": n_unknown}
-    if isinstance(solution.model, OpenSetModel):
-        figures["n_groups"] = solution.model.grouping.n_groups
+    model = solution.model
+    found_groups = model.grouping.n_groups if isinstance(model, OpenSetModel) else 0
+    figures: dict[str, float] = {"n_true": n_unknown, "n_groups": found_groups}
+    if not len(called):
+        # Where nothing was found, no way has groups.
+        nothing = {f"{way}_n_groups": 0.0 for way in WAYS}
+        if n_unknown > 1:
+            nothing |= {f"{way}_nmi": 0.0 for way in WAYS}
+        figures |= nothing
+        return figures | _distances(figures, ("n_groups", *COUNTED), n_unknown)
     if len(called) < MOST_GROUPS + 2:
         return figures | _distances(figures, ("n_groups",), n_unknown)
-    scaling = solution.model.scaling
+    scaling = model.scaling
     known = one_vector(scaling.transform(split.known.inputs))
     unknown = one_vector(scaling.transform(split.pool[called]))
     space = fit_space(known, split.known.labels, unknown, seed=seed)
     rows, labelled = space.reduce(unknown), space.reduce(known)
-    ways: dict[str, Callable[[], np.ndarray]] = {
-        "told": lambda: kmeans(rows, n_unknown, seed),
-        "silhouette": lambda: by_silhouette(rows, seed),
-        "gcd": lambda: by_known_classes(rows, labelled, split.known.labels, seed),
-        "hdbscan": lambda: HDBSCAN(max(5, len(rows) // 50), copy=True).fit_predict(rows),
-    }
+    ways: tuple[Callable[[], np.ndarray], ...] = (
+        lambda: kmeans(rows, n_unknown, seed),
+        lambda: by_silhouette(rows, seed),
+        lambda: by_known_classes(rows, labelled, split.known.labels, seed),
+        lambda: HDBSCAN(max(5, len(rows) // 50), copy=True).fit_predict(rows),
+    )
     truth = split.truth[called] == UNKNOWN
     is_found = (solution.answer.labels == UNKNOWN) & (split.truth == UNKNOWN)
     share = float(is_found.sum() / max(np.sum(split.truth == UNKNOWN), 1))
-    for name, way in ways.items():
+    for name, way in zip(WAYS, ways, strict=True):
         found = evaluate_groups(split.truth_classes[called], truth, way())
         for figure, value in found.items():
             # Items the run missed are wrong for every way.
             figures[f"{name}_{figure}"] = value * (1.0 if figure == "n_groups" else share)
-    counted = ("n_groups", *(f"{name}_n_groups" for name in ways))
-    return figures | _distances(figures, counted, n_unknown)
+    return figures | _distances(figures, ("n_groups", *COUNTED), n_unknown)
 
 
 def _distances(
