@@ -39,7 +39,7 @@ from s2osc.pipeline.sources.matching import (
     Matched,
     compare_inputs,
     match_sources,
-    suspected_source,
+    suspected_sources,
 )
 from s2osc.pipeline.student import (
     Student,
@@ -359,14 +359,14 @@ class S2OSCMethod:
         filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
-        suspected = suspected_source(matched, seed=seed)
-        if suspected is not None:
+        for suspected in suspected_sources(matched, seed=seed):
             # Labelled items are changed, the pool is not.
             of_held_back = teacher.outputs(suspected.pooled.of_held_back(suspected.pooled.inputs))
-            found = found.first(suspected.pooled.n).followed_by(of_held_back)
-            of_training = teacher.outputs(suspected.training.inputs)
-            again = filter_pool(found, of_training, suspected, self.filtering, seed=seed)
-            if self._is_all_known(again):
+            changed = found.first(suspected.pooled.n).followed_by(of_held_back)
+            of_changed = teacher.outputs(suspected.training.inputs)
+            again = filter_pool(changed, of_changed, suspected, self.filtering, seed=seed)
+            # A change that sets the sources apart is none that the pool can have.
+            if self._is_all_known(again) and not again.sources_differ:
                 return again, suspected
         return filtered, matched
 

@@ -97,7 +97,7 @@ def test_half_of_each_class_judges_or_one_more(labels, seed):
 def test_held_back_items_follow_the_pool_with_those_that_judge_first():
     inputs, labels = np.arange(80.0)[:, None], np.repeat([0, 1], 40)
     training, pooled = hide_in_pool(
-        Labelled(inputs, labels), np.full((5, 1), -1.0), SeedSettings(share=0.25), seed=3
+        Labelled(inputs, labels), np.full((n_pool, 1), -1.0), SeedSettings(share=0.25), seed=3
     )
     assert len(training) + len(pooled.held_back_labels) == 80
     assert pooled.of_pool(pooled.inputs).tolist() == [[-1.0]] * 5
@@ -117,10 +117,10 @@ def test_weights_are_labelled_items_over_held_back_ones_where_a_class_is_capped(
     np.testing.assert_allclose(pooled.class_weights, weights / weights.min())
 
 
-def folds_of(labels, settings, seed=0):
+def folds_of(labels, settings, seed=0, n_pool=100):
     """The first fold and the others, as pairs of training items and pool."""
     known = Labelled(np.arange(len(labels), dtype=float)[:, None], labels)
-    first = hide_in_pool(known, np.full((5, 1), -1.0), settings, seed=seed)
+    first = hide_in_pool(known, np.full((n_pool, 1), -1.0), settings, seed=seed)
     return [first, *further_folds(known, first[1], settings, seed=seed)]
 
 
@@ -152,3 +152,9 @@ def test_enough_calibration_items_need_no_folds():
     labels = np.repeat([0, 1], 700)
     assert len(folds_of(labels, SeedSettings(share=0.15, judges=100))) == 1
     assert len(folds_of(labels[::20], SeedSettings(share=0.15))) == 1
+    assert len(folds_of(labels[::20], SeedSettings(share=0.15, judges=100))) > 1
+
+
+def test_a_small_pool_has_no_folds():
+    labels = np.repeat([0, 1], 50)
+    assert len(folds_of(labels, SeedSettings(share=0.15, judges=100), n_pool=99)) == 1

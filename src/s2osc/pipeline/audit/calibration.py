@@ -156,8 +156,11 @@ def further_folds(
 
     ``first`` is the first fold (``hide_in_pool``). In each other one further items are the
     calibration items, as many of each class, and those of the fold before are the spies. No item
-    judges twice.
+    judges twice. A pool smaller than the judges wanted is too coarse a scale for those of several
+    folds: then there are none.
     """
+    if first.n < settings.judges:
+        return
     held = hold_back(known.labels, settings, rng(seed, "seeds"))
     judges = held[~share_roles(known.labels[held], rng(seed, "roles"))]
     class_sizes = np.bincount(known.labels, minlength=known.n_classes)
