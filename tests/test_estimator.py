@@ -35,6 +35,7 @@ pytestmark = [
 ]
 
 SMALL = {
+    "seeds.judges": 0,
     "teacher.network.hidden": (32, 16),
     "student.network.hidden": (32, 16),
     "teacher.training.min_steps": 40,

@@ -199,7 +199,9 @@ def test_deep_methods_get_the_networks_and_the_budget_of_the_run(name, networks)
             if field.name not in ("network", "training", "labelled_batch")
         }
         assert {name: getattr(student, name) for name in unchanged} == unchanged
-        untouched = ("filtering", "clusters", "seeds", "decision")
+        judges = scale.seeds.judges if method.seeds.share else 0
+        assert adapted.seeds == replace(method.seeds, judges=judges)
+        untouched = ("filtering", "clusters", "decision")
         assert all(getattr(adapted, part) == getattr(method, part) for part in untouched)
     else:
         assert adapted.recipe.teacher == scale.teacher

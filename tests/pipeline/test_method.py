@@ -17,10 +17,11 @@ from s2osc.pipeline.filter import score as fusion
 from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, partition_pool, units
 from s2osc.pipeline.filter.score import FEWEST_SPIES
 from s2osc.pipeline.grouping.clusters import ClusterSettings
-from s2osc.pipeline.method import S2OSCMethod, is_too_rare
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
-from s2osc.pipeline.sources.matching import suspected_source
+from s2osc.pipeline.sources.matching import suspected_sources
+from s2osc.pipeline.verdict import is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled
 from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
 
@@ -76,7 +77,7 @@ def accuracy(split, answer):
 def test_every_item_goes_through_f_and_every_item_of_the_pool_through_g_once(
     method, answered, monkeypatch
 ):
-    monkeypatch.setattr(method_module, "suspected_source", lambda matched, *, seed: None)
+    monkeypatch.setattr(method_module, "suspected_sources", lambda matched, *, seed: iter(()))
     model = method.fit(BLOBS.known, BLOBS.pool, seed=0).model
     _, pooled = hide_in_pool(BLOBS.known, BLOBS.pool, method.seeds, seed=0)
     assert answered == {
@@ -91,13 +92,14 @@ def test_where_another_source_is_suspected_only_changed_items_go_through_f_again
     found = []
 
     def suspect(matched, *, seed):
-        found.append(suspected_source(matched, seed=seed))
-        return found[-1]
+        found.extend(suspected_sources(matched, seed=seed))
+        return iter(found)
 
-    monkeypatch.setattr(method_module, "suspected_source", suspect)
+    monkeypatch.setattr(method_module, "suspected_sources", suspect)
     model = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0).model
-    assert found[0] is not None
-    assert answered[id(model.teacher.network)] == 2 * len(BLOBS.known) + len(BLOBS.pool)
+    assert found
+    n_answered = (1 + len(found)) * len(BLOBS.known) + len(BLOBS.pool)
+    assert answered[id(model.teacher.network)] == n_answered
 
 
 def test_every_item_goes_through_f_once_where_nothing_is_unknown(answered):
@@ -345,6 +347,44 @@ def test_a_pool_with_and_one_without_unknown_items_are_accounted_for_alike(seede
         assert solution.trust.audit.nothing_unknown == (solution.k == 0)
     assert seeded.trust.audit.groups.number == seeded.model.grouping.n_groups
     assert all_known.trust.audit.groups is None
+
+
+@pytest.fixture(scope="module")
+def in_folds():
+    return replace(SEEDED, seeds=replace(SEEDED.seeds, judges=100)).fit(
+        BLOBS.known, BLOBS.pool, seed=0
+    )
+
+
+def test_few_calibration_items_judge_in_folds(seeded, in_folds):
+    n_judges = len(seeded.trust.evidence.seed_score)
+    assert n_judges < 100
+    evidence = in_folds.trust.evidence
+    assert len(evidence.seed_score) >= min(100, 3 * n_judges)
+    assert in_folds.seconds["folds"] > 0
+    assert "folds" not in seeded.seconds
+    assert accuracy(BLOBS, in_folds.answer) >= accuracy(BLOBS, seeded.answer) - 0.02
+    audit = in_folds.trust.audit
+    assert audit.false_alarm.high - audit.false_alarm.low < (
+        seeded.trust.audit.false_alarm.high - seeded.trust.audit.false_alarm.low
+    )
+
+
+def test_new_items_are_answered_where_folds_judged(in_folds):
+    new = in_folds.model.answer(BLOBS.pool)
+    assert np.mean(new.labels == in_folds.answer.labels) > 0.9
+    for answer, point in (
+        (in_folds.answer, in_folds.trust.audit.operating_point),
+        (new, in_folds.model.operating_point),
+    ):
+        np.testing.assert_array_equal(answer.is_unknown, answer.p_known <= point)
+
+
+def test_where_nothing_is_unknown_there_are_no_folds(all_known):
+    method = replace(SEEDED, seeds=replace(SEEDED.seeds, judges=100))
+    again = method.fit(BLOBS.known, KNOWN_POOL, seed=0)
+    np.testing.assert_array_equal(again.answer.labels, all_known.answer.labels)
+    assert "folds" not in again.seconds
 
 
 @SEEDED_MODES

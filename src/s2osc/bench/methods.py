@@ -183,4 +183,6 @@ def run_facts(networks: str | None, *, flip: bool, n_unknown: int | None) -> Run
     if networks is None:
         return facts
     preset = NETWORKS[networks]
-    return replace(facts, teacher=preset.teacher, student=preset.student)
+    return replace(
+        facts, teacher=preset.teacher, student=preset.student, judges=preset.seeds.judges
+    )

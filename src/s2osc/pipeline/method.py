@@ -1,6 +1,6 @@
 """S2OSC: the steps as one straight line."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,33 +11,10 @@ from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.training import Outputs
 from s2osc.pipeline.audit import statistics, unknown_test
-from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
-from s2osc.pipeline.audit.confidence import (
-    Confidence,
-    Curve,
-    cross_fitted,
-    fit_names,
-    known_confidence,
-    log_odds,
-    reliability,
-)
-from s2osc.pipeline.audit.decision import (
-    DecisionSettings,
-    Evidence,
-    Thresholds,
-    choose_threshold,
-    decide,
-    estimated_f_out_at,
-    share_of_unknown,
-    thresholds_for_new,
-    unknown_curve_for_new,
-)
-from s2osc.pipeline.audit.record import (
-    Audit,
-    PurityAudit,
-    PurityPoint,
-    Reliability,
-)
+from s2osc.pipeline.audit.calibration import Pool, SeedSettings, further_folds, hide_in_pool
+from s2osc.pipeline.audit.cross_conformal import Judged, join_folds
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, share_of_unknown
+from s2osc.pipeline.audit.record import Audit, PurityAudit, PurityPoint
 from s2osc.pipeline.filter.distinctness import (
     PAPER_K,
     FilterSettings,
@@ -46,7 +23,7 @@ from s2osc.pipeline.filter.distinctness import (
     partition_pool,
     pure_k,
 )
-from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score, ranks, unknown_probability
+from s2osc.pipeline.filter.score import unknown_probability
 from s2osc.pipeline.filter.screening import (
     Filtered,
     audit_sources,
@@ -55,10 +32,15 @@ from s2osc.pipeline.filter.screening import (
 )
 from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.grouping.pool import audit_groups, group_pool
-from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
-from s2osc.pipeline.sources.matching import Matched, match_sources, suspected_source
+from s2osc.pipeline.sources.matching import (
+    Matched,
+    compare_inputs,
+    match_sources,
+    suspected_sources,
+)
 from s2osc.pipeline.student import (
     Student,
     StudentSettings,
@@ -66,16 +48,26 @@ from s2osc.pipeline.student import (
     train_student,
     weigh_vote,
 )
-from s2osc.pipeline.teacher import Teacher, TeacherOutputs, TeacherSettings, train_teacher
+from s2osc.pipeline.teacher import (
+    Taught,
+    Teacher,
+    TeacherOutputs,
+    TeacherSettings,
+    train_teacher,
+)
+from s2osc.pipeline.verdict import (
+    Verdict,
+    decide_by_student,
+    decide_by_teacher,
+    decide_without_seeds,
+    judge,
+)
 from s2osc.progress import Stopwatch
+from s2osc.seeding import derive
 from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
 
 PURITY_POINTS = 40
 """Points of the curve of purity against K that is shown."""
-CLEARLY_MORE = 0.1
-"""Of the estimated F_out: what most labelled items, judging the inputs, must find beyond g."""
-TOO_COARSE = 1 / 3
-"""Of the items that the inputs find: for so many of the pool one calibration item may stand."""
 
 
 class Trust(NamedTuple):
@@ -116,6 +108,14 @@ class Solution:
         return self.model.features(inputs)
 
 
+class Learnt(NamedTuple):
+    """g, its outputs for pool and seeds, and what it learnt from."""
+
+    student: Student
+    outputs: Outputs
+    selection: "Selection"
+
+
 class Selection(NamedTuple):
     """D_out and U among pool and seeds, and what the seeds estimate about them."""
 
@@ -123,25 +123,6 @@ class Selection(NamedTuple):
     parts: Partition
     purity: PurityAudit | None = None  # None: no seeds
     unknown_probability: np.ndarray | None = None  # (n + m,)
-
-
-@dataclass(frozen=True, eq=False)
-class Verdict:
-    """The labels of the pool: by g, or by f where nothing is unknown."""
-
-    labels: np.ndarray  # (n,)
-    unknown_score: np.ndarray  # (n,)
-    confidence: np.ndarray  # (n,)
-    nearest: np.ndarray  # (n,) the best known class
-    nearest_confidence: np.ndarray  # (n,) of it, given that an item is known
-    p_known: np.ndarray | None  # (n,); None: no seeds, as are the next three
-    embeddings: np.ndarray  # (n, d)
-    evidence: Evidence | None = None
-    audit: Audit | None = None
-    calibration: CalibrationScores | None = None  # by the score that new items have
-    odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: they are not what decided
-    thresholds_for_new: Thresholds | None = None  # on the log-odds of g; None: g's largest output
-    confidence_of_new: Confidence | None = None
 
 
 @dataclass(frozen=True)
@@ -186,11 +167,15 @@ class S2OSCMethod:
                 training=run.student.training,
                 labelled_batch=run.student.labelled_batch,
             )
+        seeds = self.seeds
+        if run.judges is not None and seeds.share:
+            seeds = replace(seeds, judges=run.judges)
         return replace(
             self,
             teacher=run.teacher or self.teacher,
             student=student,
             augmentation=replace(self.augmentation, flip=run.flip),
+            seeds=seeds,
         )
 
     def fit_known_only(self, known: Labelled, *, seed: int, device: str) -> KnownOnlyModel:
@@ -209,10 +194,10 @@ class S2OSCMethod:
             known, pool = scaling.transform_items(known), scaling.transform(pool)
             matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
         with clock("teacher"):
-            teacher, of_training = train_teacher(
-                matched.training, self.teacher, self.augmentation, seed=seed, device=device
-            )
-        solution = self.solve(teacher, of_training, matched, clock, seed=seed, device=device)
+            teacher, of_training = self._train_teacher(matched.training, seed=seed, device=device)
+        solution = self.solve(
+            teacher, of_training, matched, clock, labelled=known, seed=seed, device=device
+        )
         return solution.with_scaling(scaling)
 
     def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
@@ -228,12 +213,15 @@ class S2OSCMethod:
         matched: Matched,
         clock: Stopwatch,
         *,
+        labelled: Labelled | None = None,
         seed: int,
         device: str,
     ) -> Solution:
         """Every step after f, which was trained on other items than the held-back ones.
 
-        ``of_training`` are its outputs for the training items. All items are scaled already.
+        ``of_training`` are its outputs for the training items. All items are scaled already. Where
+        few were held back, folds are made of ``labelled``, all labelled items; None: there are no
+        others that may judge.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
@@ -243,22 +231,32 @@ class S2OSCMethod:
             # Nothing in the pool is unknown, so no student is trained.
             with clock("answer"):
                 selection = select_nothing(filtered, pooled)
-                verdict = self._decide_by_teacher(filtered, pooled, seed=seed)
+                verdict = decide_by_teacher(filtered, pooled, self.decision, seed=seed)
             model = KnownOnlyModel(
                 teacher, calibration=verdict.calibration, confidence=verdict.confidence_of_new
             )
             groups = leaves = np.full(pooled.n, -1)
         else:
-            with clock("filter"):
-                selection = self._select(filtered, pooled, training, seed=seed)
-            with clock("student"):
-                student = self._train_student(
-                    teacher, training, pooled, filtered, selection, seed=seed, device=device
-                )
-            with clock("answer"):
-                student_outputs = student.outputs(pooled.inputs)
-                student = self._weigh_vote(student, student_outputs, filtered, pooled)
-                verdict = self._decide(student, student_outputs, filtered, pooled, seed=seed)
+            student, outputs, selection = self._learn(
+                teacher, filtered, matched, clock, seed=seed, device=device
+            )
+            if filtered.p_value is None:
+                verdict = decide_without_seeds(student, outputs, filtered.outputs.logits, pooled)
+            else:
+                with clock("answer"):
+                    folds = [judge(student, outputs, filtered, pooled, self.decision, seed=seed)]
+                if labelled is not None:
+                    folds += self._judge_in_folds(
+                        labelled, matched, clock, seed=seed, device=device
+                    )
+                with clock("answer"):
+                    verdict = decide_by_student(
+                        join_folds(folds),
+                        filtered.by_inputs,
+                        self.decision,
+                        embeddings=pooled.of_pool(outputs.embeddings),
+                        seed=seed,
+                    )
             with clock("groups"):
                 space, grouping = group_pool(
                     training, pooled, verdict.labels == UNKNOWN, self.clusters, seed=seed
@@ -301,6 +299,55 @@ class S2OSCMethod:
             trust=make_trust(model, verdict, filtered, matched, selection),
         )
 
+    def _learn(
+        self,
+        teacher: Teacher,
+        filtered: Filtered,
+        matched: Matched,
+        clock: Stopwatch,
+        *,
+        seed: int,
+        device: str,
+    ) -> Learnt:
+        """D_out and U, and g, which learns from them."""
+        training, pooled = matched.training, matched.pooled
+        with clock("filter"):
+            selection = self._select(filtered, pooled, training, seed=seed)
+        with clock("student"):
+            student = self._train_student(
+                teacher, training, pooled, filtered, selection, seed=seed, device=device
+            )
+        with clock("answer"):
+            outputs = student.outputs(pooled.inputs)
+            student = self._weigh_vote(student, outputs, filtered, pooled)
+        return Learnt(student, outputs, selection)
+
+    def _judge_in_folds(
+        self, labelled: Labelled, matched: Matched, clock: Stopwatch, *, seed: int, device: str
+    ) -> Iterator[Judged]:
+        """What further folds measure, each with an f and a g of its own, for the same pool.
+
+        Labelled items are changed as those of the first fold were.
+        """
+        for change in matched.changes:
+            labelled = Labelled(change.apply(labelled.inputs, seed=seed), labelled.labels)
+        folds = further_folds(labelled, matched.pooled, self.seeds, seed=seed)
+        for number, (training, pooled) in enumerate(folds, start=1):
+            with clock("folds"):
+                own = derive(seed, f"fold {number}")
+                again = compare_inputs(training, pooled, seed=own)
+                again = again._replace(changes=matched.changes, first=matched.first)
+                teacher, of_training = self._train_teacher(training, seed=own, device=device)
+                found = teacher.outputs(pooled.inputs)
+                filtered = filter_pool(found, of_training, again, self.filtering, seed=own)
+                student, outputs, _ = self._learn(
+                    teacher, filtered, again, Stopwatch(), seed=own, device=device
+                )
+                yield judge(student, outputs, filtered, pooled, self.decision, seed=own)
+
+    def _train_teacher(self, training: Labelled, *, seed: int, device: str) -> Taught:
+        return train_teacher(training, self.teacher, self.augmentation, seed=seed, device=device)
+
     def _filter(
         self, teacher: Teacher, of_training: TeacherOutputs, matched: Matched, *, seed: int
     ) -> tuple[Filtered, Matched]:
@@ -312,14 +359,14 @@ class S2OSCMethod:
         filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
-        suspected = suspected_source(matched, seed=seed)
-        if suspected is not None:
+        for suspected in suspected_sources(matched, seed=seed):
             # Labelled items are changed, the pool is not.
             of_held_back = teacher.outputs(suspected.pooled.of_held_back(suspected.pooled.inputs))
-            found = found.first(suspected.pooled.n).followed_by(of_held_back)
-            of_training = teacher.outputs(suspected.training.inputs)
-            again = filter_pool(found, of_training, suspected, self.filtering, seed=seed)
-            if self._is_all_known(again):
+            changed = found.first(suspected.pooled.n).followed_by(of_held_back)
+            of_changed = teacher.outputs(suspected.training.inputs)
+            again = filter_pool(changed, of_changed, suspected, self.filtering, seed=seed)
+            # A change that sets the sources apart is none that the pool can have.
+            if self._is_all_known(again) and not again.sources_differ:
                 return again, suspected
         return filtered, matched
 
@@ -406,128 +453,6 @@ class S2OSCMethod:
             labels=pooled.spy_labels,
         )
 
-    def _decide_by_teacher(self, filtered: Filtered, pooled: Pool, *, seed: int) -> Verdict:
-        """f's answer for a pool in which nothing is unknown."""
-        known = softmax(filtered.outputs.logits, axis=1)
-        measured = filtered.evidence(filtered.score, known, pooled, by="calibration")
-        named = calibrate_names(known, filtered, pooled, seed=seed)
-        evidence = replace(measured, nearest_confidence=named.of_pool)
-        verdict = verdict_by_seeds(
-            evidence,
-            self.decision,
-            named,
-            embeddings=pooled.of_pool(filtered.outputs.embeddings),
-            seed=seed,
-        )
-        entropy = filtered.brought_to_pool(filtered.outputs.entropy, pooled)
-        return replace(
-            verdict,
-            calibration=CalibrationScores(pooled.of_calibration(entropy), evidence.seed_weight),
-            confidence_of_new=Confidence(named.curve),
-        )
-
-    def _decide(
-        self,
-        student: Student,
-        student_outputs: Outputs,
-        filtered: Filtered,
-        pooled: Pool,
-        *,
-        seed: int,
-    ) -> Verdict:
-        """Label the pool: by the seeds or, without them, unknown where g's largest output is C'."""
-        logits = student_outputs.logits
-        p = student.probabilities(logits, filtered.outputs.logits)
-        embeddings = pooled.of_pool(student_outputs.embeddings)
-        odds = student.log_odds(logits)
-        if filtered.p_value is None:
-            unknown, nearest = student.predicts_unknown(logits), p[:, :-1].argmax(1)
-            return Verdict(
-                labels=np.where(unknown, UNKNOWN, nearest),
-                unknown_score=p[:, -1],
-                confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest]),
-                nearest=nearest,
-                nearest_confidence=known_confidence(p[:, :-1]),
-                p_known=None,
-                embeddings=embeddings,
-            )
-        if self.decision.rule == "argmax":
-            score = logits[:, -1] - logits[:, :-1].max(1)
-        else:
-            score = self._best_score(odds, p[:, :-1], filtered, pooled, seed=seed)
-        by_calibration = filtered.evidence(score, p[:, :-1], pooled, by="calibration")
-        named = calibrate_names(p[:, :-1], filtered, pooled, seed=seed)
-        by_calibration = replace(by_calibration, nearest_confidence=named.of_pool)
-        odds = pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled))
-        evidence = by_calibration
-        if self.decision.rule == "seeds" and filtered.by_inputs is not None:
-            by_inputs = replace(
-                filtered.by_inputs,
-                nearest=by_calibration.nearest,
-                nearest_confidence=by_calibration.nearest_confidence,
-                p_value=filtered.p_value,
-            )
-            by_g, by_i = (
-                estimated_f_out_at(each, self.decision) for each in (by_calibration, by_inputs)
-            )
-            # New items have g alone, so the inputs decide only where they find clearly more.
-            is_rare = filtered.by_inputs.p_value <= self.decision.level and is_too_rare(
-                by_inputs, len(by_calibration.seed_score), self.decision
-            )
-            if by_i > by_g + CLEARLY_MORE or is_rare:
-                evidence = by_inputs
-        verdict = verdict_by_seeds(
-            evidence,
-            self.decision,
-            named,
-            embeddings=embeddings,
-            odds=odds if evidence is by_calibration else None,
-            seed=seed,
-        )
-        return replace(
-            verdict,
-            calibration=CalibrationScores(odds[pooled.n :], by_calibration.seed_weight),
-            thresholds_for_new=thresholds_for_new(by_calibration, odds, self.decision),
-            confidence_of_new=Confidence(
-                named.curve, unknown_curve_for_new(by_calibration, odds, self.decision, seed=seed)
-            ),
-        )
-
-    def _best_score(
-        self,
-        odds: np.ndarray,
-        known: np.ndarray,
-        filtered: Filtered,
-        pooled: Pool,
-        *,
-        seed: int,
-    ) -> np.ndarray:
-        """Of several scores from the log-odds of g and the filter, the best one by the spies."""
-        odds = filtered.brought_to_pool(odds, pooled)
-        scores = [odds, ranks(odds) + ranks(filtered.score)]
-        if not len(pooled.spy_labels):
-            return scores[1]
-        learns = len(pooled.spy_labels) >= FEWEST_SPIES and not filtered.sources_differ
-        if learns and filtered.signs is not None:
-            columns = np.column_stack([filtered.signs.columns, odds])
-            weights = filtered.teaching_weights(pooled)
-            scores.append(learn_score(columns, pooled.is_spy, weights, seed=seed))
-        rated = [
-            estimated_f_out_at(filtered.evidence(score, known, pooled, by="spies"), self.decision)
-            for score in scores
-        ]
-        return scores[int(np.argmax(rated))]
-
-
-def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:
-    """Whether the inputs find so few items that calibration items cannot set a threshold for them.
-
-    One calibration item more or less above it would be as many false alarms as a good part of them.
-    """
-    share = share_of_unknown(by_inputs).estimate
-    n_found = int((by_inputs.score > choose_threshold(by_inputs, share, settings)).sum())
-    return 0 < n_found < len(by_inputs.score) / n_calibration / TOO_COARSE
-
 
 def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:
     """The estimated purity of the most distinct items, where a share of the pool is unknown."""
@@ -546,59 +471,6 @@ def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
     )
     parts = Partition(unknown=np.empty(0, int), undecided=np.arange(pooled.n))
     return Selection(0, parts, purity=audit_purity(purity, 0))
-
-
-class CalibratedNames(NamedTuple):
-    """How sure the known class is that each item is given, by the held-back items."""
-
-    curve: Curve
-    of_pool: np.ndarray  # (n,)
-    reliability: Reliability
-
-
-def calibrate_names(
-    known: np.ndarray, filtered: Filtered, pooled: Pool, *, seed: int
-) -> CalibratedNames:
-    """The confidence in the best known class, given that an item is known.
-
-    ``known`` are the probabilities of the known classes, (n, C). Spies count, too: neither f nor g
-    learnt their classes.
-    """
-    softmax_of_best = known_confidence(known)
-    judged, weights = map(pooled.of_held_back, (softmax_of_best, filtered.weights(pooled)))
-    is_right = pooled.of_held_back(known.argmax(1)) == pooled.held_back_labels
-    curve = fit_names(judged, is_right, weights)
-    stated = cross_fitted(judged, is_right, weights, seed=seed)
-    return CalibratedNames(
-        curve=curve,
-        of_pool=curve(log_odds(pooled.of_pool(softmax_of_best))),
-        reliability=reliability(stated, is_right),
-    )
-
-
-def verdict_by_seeds(
-    evidence: Evidence,
-    settings: DecisionSettings,
-    named: CalibratedNames,
-    *,
-    embeddings: np.ndarray,
-    odds: np.ndarray | None = None,
-    seed: int,
-) -> Verdict:
-    """The decision by the seeds, with its audit."""
-    decision = decide(evidence, settings, seed=seed)
-    return Verdict(
-        labels=decision.labels,
-        unknown_score=decision.unknown_score,
-        confidence=decision.confidence,
-        nearest=evidence.nearest,
-        nearest_confidence=evidence.nearest_confidence,
-        p_known=decision.p_known,
-        embeddings=embeddings,
-        evidence=evidence,
-        audit=replace(decision.audit, reliability=named.reliability),
-        odds=odds,
-    )
 
 
 def make_trust(

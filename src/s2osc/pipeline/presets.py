@@ -47,8 +47,12 @@ def with_seeds(method: S2OSCMethod) -> S2OSCMethod:
 FAST = with_seeds(PLAIN)
 """The default for images on a CPU."""
 
+MANY_JUDGES = 100
+"""Calibration items, with which a limit of 1 % of false alarms can be kept."""
+
 HEADS = replace(
     FAST,
+    seeds=replace(FAST.seeds, judges=MANY_JUDGES),
     teacher=TeacherSettings(
         network=NetworkSettings(hidden=(512,)),
         training=TrainSettings(
@@ -64,7 +68,8 @@ HEADS = replace(
         ),
     ),
 )
-"""The default for vectors, those of a pretrained backbone among them: f and g are small heads."""
+"""The default for vectors, those of a pretrained backbone among them: f and g are small heads, so
+that few labelled items can judge in folds."""
 
 PAPER = S2OSCMethod(
     teacher=TeacherSettings(

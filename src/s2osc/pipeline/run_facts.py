@@ -15,6 +15,7 @@ class RunFacts:
     flip: bool = False  # a mirrored image keeps its class
     teacher: TeacherSettings | None = None
     student: StudentSettings | None = None
+    judges: int | None = None  # calibration items that folds are made for
     is_trial: bool = False  # only to see that everything runs: as few steps as possible
 
 

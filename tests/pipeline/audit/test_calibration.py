@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from s2osc.errors import SettingsError
 from s2osc.pipeline.audit.calibration import (
     SeedSettings,
+    further_folds,
     hide_in_pool,
     hold_back,
     n_held_back,
@@ -96,7 +97,7 @@ def test_half_of_each_class_judges_or_one_more(labels, seed):
 def test_held_back_items_follow_the_pool_with_those_that_judge_first():
     inputs, labels = np.arange(80.0)[:, None], np.repeat([0, 1], 40)
     training, pooled = hide_in_pool(
-        Labelled(inputs, labels), np.full((5, 1), -1.0), SeedSettings(share=0.25), seed=3
+        Labelled(inputs, labels), np.full((n_pool, 1), -1.0), SeedSettings(share=0.25), seed=3
     )
     assert len(training) + len(pooled.held_back_labels) == 80
     assert pooled.of_pool(pooled.inputs).tolist() == [[-1.0]] * 5
@@ -114,3 +115,46 @@ def test_weights_are_labelled_items_over_held_back_ones_where_a_class_is_capped(
     n_held = np.bincount(pooled.held_back_labels)
     weights = np.array([400, 100]) / n_held
     np.testing.assert_allclose(pooled.class_weights, weights / weights.min())
+
+
+def folds_of(labels, settings, seed=0, n_pool=100):
+    """The first fold and the others, as pairs of training items and pool."""
+    known = Labelled(np.arange(len(labels), dtype=float)[:, None], labels)
+    first = hide_in_pool(known, np.full((n_pool, 1), -1.0), settings, seed=seed)
+    return [first, *further_folds(known, first[1], settings, seed=seed)]
+
+
+def test_in_folds_other_items_judge_and_none_twice():
+    labels = np.repeat([0, 1, 2], [40, 60, 50])
+    folds = folds_of(labels, SeedSettings(share=0.15, judges=100))
+    judging = [set(pooled.of_calibration(pooled.inputs)[:, 0]) for _, pooled in folds]
+    assert len(folds) > 2
+    assert len(set.union(*judging)) == sum(map(len, judging))
+    for training, pooled in folds:
+        held_back = pooled.of_held_back(pooled.inputs)[:, 0].astype(int)
+        np.testing.assert_array_equal(labels[held_back], pooled.held_back_labels)
+        everyone = [*training.inputs[:, 0], *held_back]
+        assert sorted(everyone) == list(range(len(labels)))
+        counts = np.bincount(pooled.calibration_labels)
+        np.testing.assert_array_equal(counts, np.bincount(folds[0][1].calibration_labels))
+
+
+def test_the_spies_of_a_fold_judged_in_the_one_before():
+    _, *others = folds = folds_of(np.repeat([0, 1], 60), SeedSettings(share=0.15, judges=100))
+    for (_, before), (_, pooled) in zip(folds, others, strict=False):
+        judged = before.of_calibration(before.inputs)
+        np.testing.assert_array_equal(
+            np.sort(pooled.of_spies(pooled.inputs), axis=0), np.sort(judged, axis=0)
+        )
+
+
+def test_enough_calibration_items_need_no_folds():
+    labels = np.repeat([0, 1], 700)
+    assert len(folds_of(labels, SeedSettings(share=0.15, judges=100))) == 1
+    assert len(folds_of(labels[::20], SeedSettings(share=0.15))) == 1
+    assert len(folds_of(labels[::20], SeedSettings(share=0.15, judges=100))) > 1
+
+
+def test_a_small_pool_has_no_folds():
+    labels = np.repeat([0, 1], 50)
+    assert len(folds_of(labels, SeedSettings(share=0.15, judges=100), n_pool=99)) == 1

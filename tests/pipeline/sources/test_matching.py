@@ -5,7 +5,12 @@ import pytest
 
 from s2osc.data.sources import add_column_noise, add_noise, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
-from s2osc.pipeline.sources.matching import FEWEST_THERE, match_sources, suspected_source
+from s2osc.pipeline.sources.matching import (
+    FEWEST_THERE,
+    STRONG_NOISE,
+    match_sources,
+    suspected_sources,
+)
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
 
@@ -54,11 +59,19 @@ def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
 def test_a_difference_that_is_not_clear_is_only_suspected():
     _, _, found = matched_to(make_blobs, lambda x: add_column_noise(x, 0.05, seed=1))
     unclear = found.last._replace(p_value=0.05)
-    suspected = suspected_source(found._replace(last=unclear), seed=0)
-    assert suspected is None or (len(suspected.changes) == 1 and suspected.is_suspected)
+    suspected = list(suspected_sources(found._replace(last=unclear), seed=0))
+    assert suspected
+    assert all(len(each.changes) == 1 and each.is_suspected for each in suspected)
     assert not found.is_suspected
     same = unclear._replace(p_value=0.5, n_compared=1_000)
-    assert suspected_source(found._replace(last=same), seed=0) is None
+    assert not list(suspected_sources(found._replace(last=same), seed=0))
+
+
+def test_noise_that_few_items_cannot_rule_out_is_suspected():
+    _, _, found = matched_to(make_blobs, lambda x: add_column_noise(x, 0.1, seed=1), n=40)
+    *_, last = suspected_sources(found, seed=0)
+    assert last.changes[0].noise in STRONG_NOISE
+    assert not last.last.differ
 
 
 def test_noise_that_leaves_nothing_sure_is_found_by_the_surest_items():

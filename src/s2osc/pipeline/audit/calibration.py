@@ -8,6 +8,7 @@
   same source (``audit.sources`` checks that).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from s2osc.seeding import rng
 from s2osc.settings import require_least, require_range
 from s2osc.types import Labelled
 
+MOST_FOLDS = 5
+"""Each fold costs as much as the first."""
 ENOUGH = 60
 """The least number of held-back items, as far as a third of each class allows it."""
 
@@ -27,9 +30,11 @@ class SeedSettings:
 
     share: float = 0.0
     per_class: int = 300  # at most; weights make up for it where it binds
+    judges: int = 0  # with fewer calibration items the steps are repeated in folds
 
     def __post_init__(self) -> None:
         require_range("seeds.share", self.share, 0, 0.5)
+        require_least("seeds.judges", self.judges, 0)
         require_least("seeds.per_class", self.per_class, 1)
 
 
@@ -142,6 +147,60 @@ def hide_in_pool(
     return training, join_held_back(
         pool, Labelled(known.inputs[held], known.labels[held]), weights / weights.min(), seed=seed
     )
+
+
+def further_folds(
+    known: Labelled, first: Pool, settings: SeedSettings, *, seed: int
+) -> Iterator[tuple[Labelled, Pool]]:
+    """The same items in other roles, until enough of them have judged.
+
+    ``first`` is the first fold (``hide_in_pool``). In each other one further items are the
+    calibration items, as many of each class, and those of the fold before are the spies. No item
+    judges twice. A pool smaller than the judges wanted is too coarse a scale for those of several
+    folds: then there are none.
+    """
+    if first.n < settings.judges:
+        return
+    held = hold_back(known.labels, settings, rng(seed, "seeds"))
+    judges = held[~share_roles(known.labels[held], rng(seed, "roles"))]
+    class_sizes = np.bincount(known.labels, minlength=known.n_classes)
+    n_judges = np.bincount(known.labels[judges], minlength=known.n_classes)
+    random = rng(seed, "folds")
+    others = [np.setdiff1d(np.flatnonzero(known.labels == c), judges) for c in range(len(n_judges))]
+    waiting = [random.permutation(rows) for rows in others]
+    for fold in range(n_folds(class_sizes, n_judges, settings.judges) - 1):
+        spies = judges
+        judges = np.concatenate(
+            [rows[fold * n : (fold + 1) * n] for rows, n in zip(waiting, n_judges, strict=True)]
+        )
+        stays = np.ones(len(known), bool)
+        stays[spies] = stays[judges] = False
+        inputs = [first.of_pool(first.inputs), known.inputs[judges], known.inputs[spies]]
+        pooled = first._replace(
+            inputs=np.concatenate(inputs),
+            calibration_labels=known.labels[judges],
+            spy_labels=known.labels[spies],
+        )
+        yield Labelled(known.inputs[stays], known.labels[stays]), pooled
+
+
+def n_folds(class_sizes: np.ndarray, n_judges: np.ndarray, wanted: int) -> int:
+    """How many folds there are until ``wanted`` items have judged, the first one counted.
+
+    ``n_judges`` are those of each class in one fold. A class is never left without an item to learn
+    from.
+
+    >>> n_folds(np.array([60, 60]), np.array([15, 15]), 100)
+    3
+    >>> n_folds(np.array([600]), np.array([45]), 100), n_folds(np.array([600]), np.array([45]), 0)
+    (3, 1)
+    """
+    judging = n_judges > 0
+    if not judging.any():
+        return 1
+    enough = -(-wanted // int(n_judges.sum()))
+    most = int(np.min((class_sizes[judging] - 1) // n_judges[judging]))
+    return max(1, min(enough, most, MOST_FOLDS))
 
 
 def join_held_back(

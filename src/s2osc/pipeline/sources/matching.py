@@ -7,7 +7,7 @@ that f learns from, spies and calibration items alike. Then all steps are those 
 same source. What the change leaves over is compared again, with f's signs, by the filter.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ MANY_COMPARED = 200
 """Surely known labelled items, from which on a source that matters shows in the comparison."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
+STRONG_NOISE = (0.2, 0.1)
+"""Of a column's deviation: the strongest that still counts as a small change, and a weaker one."""
 MOST_COMPARED = 600
 """Surely known items of each side by which changes are chosen, to bound the cost."""
 
@@ -153,19 +155,32 @@ def _explained(found: Matched, *, seed: int) -> Matched | None:
     return further._replace(first=first)
 
 
-def suspected_source(matched: Matched, *, seed: int) -> Matched | None:
-    """The match if the sources differed, where they may, but not clearly enough to say so.
+def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
+    """The matches if the sources differed, where they may, but not clearly enough to say so.
 
     What looks unknown is no discovery if it does not stand out from labelled items that were
-    changed so. Where few items could be compared, any sources may differ.
+    changed so. Where few items could be compared, any sources may differ: by the change that fits
+    best, and by the strongest noise on columns that the comparison does not rule out. That is the
+    largest p-value over a confidence set of what is not known (Berger and Boos).
     """
     found = matched.last
     if matched.changes or found is None or not found.is_possible:
-        return None
-    if found.may_differ or found.n_compared < MANY_COMPARED:
-        suspected = with_change(matched, seed=seed, better=1.0)
-        return suspected and suspected._replace(is_suspected=True)
-    return None
+        return
+    if not found.may_differ and found.n_compared >= MANY_COMPARED:
+        return
+    best = with_change(matched, seed=seed, better=1.0)
+    if best is not None:
+        yield best._replace(is_suspected=True)
+    if matched.training.inputs.dtype == np.uint8:
+        return
+    deviations = one_vector(matched.training.inputs).std(axis=0)
+    for noise in STRONG_NOISE:
+        noisy = _changed_by(
+            matched, ColumnChange(np.zeros_like(deviations), noise, deviations), seed=seed
+        )
+        if noisy.last is not None and not noisy.last.differ:
+            yield noisy._replace(is_suspected=True)
+            return
 
 
 def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched | None:
@@ -183,11 +198,16 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
     for is_sure in suggesting:
         change, misfit = find_change(found, is_sure, seed=seed)
-        items = changed(found.training, found.pooled, change, seed=seed)
-        again = compare_inputs(*items, seed=seed)
+        again = _changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
-            return again._replace(changes=(*found.changes, change), first=found.first)
+            return again
     return None
+
+
+def _changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
+    items = changed(found.training, found.pooled, change, seed=seed)
+    again = compare_inputs(*items, seed=seed)
+    return again._replace(changes=(*found.changes, change), first=found.first)
 
 
 def compare_inputs(training: Labelled, pooled: Pool, *, seed: int) -> Matched:

@@ -1,0 +1,282 @@
+"""Label the pool: from what f and g measured to an answer with its audit.
+
+What is measured for pool and calibration items alike is ``Judged``; one run of the steps gives one,
+and several can be joined (``audit.cross_conformal``). The operating point is set on it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from s2osc.nets.training import Outputs
+from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.confidence import (
+    Confidence,
+    Curve,
+    cross_fitted,
+    fit_names,
+    known_confidence,
+    log_odds,
+    reliability,
+)
+from s2osc.pipeline.audit.cross_conformal import Judged, NamedItems
+from s2osc.pipeline.audit.decision import (
+    DecisionSettings,
+    Evidence,
+    Thresholds,
+    choose_threshold,
+    decide,
+    estimated_f_out_at,
+    share_of_unknown,
+    thresholds_for_new,
+    unknown_curve_for_new,
+)
+from s2osc.pipeline.audit.record import Audit, Reliability
+from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score, ranks
+from s2osc.pipeline.filter.screening import Filtered
+from s2osc.pipeline.model import CalibrationScores
+from s2osc.pipeline.student import Student
+from s2osc.types import UNKNOWN
+
+CLEARLY_MORE = 0.1
+"""Of the estimated F_out: what most labelled items, judging the inputs, must find beyond g."""
+TOO_COARSE = 1 / 3
+"""Of the items that the inputs find: for so many of the pool one calibration item may stand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The labels of the pool: by g, or by f where nothing is unknown."""
+
+    labels: np.ndarray  # (n,)
+    unknown_score: np.ndarray  # (n,)
+    confidence: np.ndarray  # (n,)
+    nearest: np.ndarray  # (n,) the best known class
+    nearest_confidence: np.ndarray  # (n,) of it, given that an item is known
+    p_known: np.ndarray | None  # (n,); None: no seeds, as are the next three
+    embeddings: np.ndarray  # (n, d)
+    evidence: Evidence | None = None
+    audit: Audit | None = None
+    calibration: CalibrationScores | None = None  # by the score that new items have
+    odds: np.ndarray | None = None  # (n + m,) log-odds of g; None: they are not what decided
+    thresholds_for_new: Thresholds | None = None  # on the log-odds of g; None: g's largest output
+    confidence_of_new: Confidence | None = None
+
+
+# --- by f ------------------------------------------------------------------------------------
+
+
+def decide_by_teacher(
+    filtered: Filtered, pooled: Pool, settings: DecisionSettings, *, seed: int
+) -> Verdict:
+    """f's answer for a pool in which nothing is unknown."""
+    known = softmax(filtered.outputs.logits, axis=1)
+    measured = filtered.evidence(filtered.score, known, pooled, by="calibration")
+    named = calibrate_names(named_items(known, filtered, pooled), pooled.of_pool(known), seed=seed)
+    evidence = replace(measured, nearest_confidence=named.of_pool)
+    embeddings = pooled.of_pool(filtered.outputs.embeddings)
+    verdict = verdict_by_seeds(evidence, settings, named, embeddings=embeddings, seed=seed)
+    entropy = filtered.brought_to_pool(filtered.outputs.entropy, pooled)
+    return replace(
+        verdict,
+        calibration=CalibrationScores(pooled.of_calibration(entropy), evidence.seed_weight),
+        confidence_of_new=Confidence(named.curve),
+    )
+
+
+# --- by g ------------------------------------------------------------------------------------
+
+
+def decide_without_seeds(
+    student: Student, outputs: Outputs, teacher_logits: np.ndarray, pooled: Pool
+) -> Verdict:
+    """The paper's answer: unknown where the largest output of g is C'."""
+    p = student.probabilities(outputs.logits, teacher_logits)
+    unknown, nearest = student.predicts_unknown(outputs.logits), p[:, :-1].argmax(1)
+    return Verdict(
+        labels=np.where(unknown, UNKNOWN, nearest),
+        unknown_score=p[:, -1],
+        confidence=np.where(unknown, p[:, -1], p[np.arange(len(p)), nearest]),
+        nearest=nearest,
+        nearest_confidence=known_confidence(p[:, :-1]),
+        p_known=None,
+        embeddings=pooled.of_pool(outputs.embeddings),
+    )
+
+
+def judge(
+    student: Student,
+    outputs: Outputs,
+    filtered: Filtered,
+    pooled: Pool,
+    settings: DecisionSettings,
+    *,
+    seed: int,
+) -> Judged:
+    """What g and the filter say about pool and calibration items."""
+    logits = outputs.logits
+    known = student.probabilities(logits, filtered.outputs.logits)[:, :-1]
+    odds = student.log_odds(logits)
+    if settings.rule == "argmax":
+        score = logits[:, -1] - logits[:, :-1].max(1)
+    else:
+        score = best_score(odds, known, filtered, pooled, settings, seed=seed)
+    return Judged(
+        evidence=filtered.evidence(score, known, pooled, by="calibration"),
+        odds=pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled)),
+        known=pooled.of_pool(known),
+        held_back=named_items(known, filtered, pooled),
+    )
+
+
+def best_score(
+    odds: np.ndarray,
+    known: np.ndarray,
+    filtered: Filtered,
+    pooled: Pool,
+    settings: DecisionSettings,
+    *,
+    seed: int,
+) -> np.ndarray:
+    """Of several scores from the log-odds of g and the filter, the best one by the spies."""
+    odds = filtered.brought_to_pool(odds, pooled)
+    scores = [odds, ranks(odds) + ranks(filtered.score)]
+    if not len(pooled.spy_labels):
+        return scores[1]
+    learns = len(pooled.spy_labels) >= FEWEST_SPIES and not filtered.sources_differ
+    if learns and filtered.signs is not None:
+        columns = np.column_stack([filtered.signs.columns, odds])
+        weights = filtered.teaching_weights(pooled)
+        scores.append(learn_score(columns, pooled.is_spy, weights, seed=seed))
+    rated = [
+        estimated_f_out_at(filtered.evidence(score, known, pooled, by="spies"), settings)
+        for score in scores
+    ]
+    return scores[int(np.argmax(rated))]
+
+
+def decide_by_student(
+    judged: Judged,
+    by_inputs: Evidence | None,
+    settings: DecisionSettings,
+    *,
+    embeddings: np.ndarray,
+    seed: int,
+) -> Verdict:
+    """Label the pool by what was measured; by the inputs alone where these find clearly more."""
+    named = calibrate_names(judged.held_back, judged.known, seed=seed)
+    by_calibration = replace(judged.evidence, nearest_confidence=named.of_pool)
+    evidence = by_calibration
+    if settings.rule == "seeds" and by_inputs is not None:
+        by_inputs = replace(
+            by_inputs,
+            nearest=by_calibration.nearest,
+            nearest_confidence=by_calibration.nearest_confidence,
+            p_value=by_calibration.p_value,
+        )
+        if finds_clearly_more(by_inputs, by_calibration, settings):
+            evidence = by_inputs
+    verdict = verdict_by_seeds(
+        evidence,
+        settings,
+        named,
+        embeddings=embeddings,
+        odds=judged.odds if evidence is by_calibration else None,
+        seed=seed,
+    )
+    n, odds = len(by_calibration.score), judged.odds
+    return replace(
+        verdict,
+        calibration=CalibrationScores(odds[n:], by_calibration.seed_weight),
+        thresholds_for_new=thresholds_for_new(by_calibration, odds, settings),
+        confidence_of_new=Confidence(
+            named.curve, unknown_curve_for_new(by_calibration, odds, settings, seed=seed)
+        ),
+    )
+
+
+def finds_clearly_more(
+    by_inputs: Evidence, by_calibration: Evidence, settings: DecisionSettings
+) -> bool:
+    """Whether most labelled items, judging the inputs, find clearly more than g does.
+
+    New items have g alone, so a little more is not enough.
+    """
+    by_i, by_g = (estimated_f_out_at(each, settings) for each in (by_inputs, by_calibration))
+    is_rare = by_inputs.p_value <= settings.level and is_too_rare(
+        by_inputs, len(by_calibration.seed_score), settings
+    )
+    return by_i > by_g + CLEARLY_MORE or is_rare
+
+
+def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:
+    """Whether the inputs find so few items that calibration items cannot set a threshold for them.
+
+    One calibration item more or less above it would be as many false alarms as a good part of them.
+    """
+    share = share_of_unknown(by_inputs).estimate
+    n_found = int((by_inputs.score > choose_threshold(by_inputs, share, settings)).sum())
+    return 0 < n_found < len(by_inputs.score) / n_calibration / TOO_COARSE
+
+
+# --- names and labels ------------------------------------------------------------------------
+
+
+class CalibratedNames(NamedTuple):
+    """How sure the known class is that each item is given, by the held-back items."""
+
+    curve: Curve
+    of_pool: np.ndarray  # (n,)
+    reliability: Reliability
+
+
+def named_items(known: np.ndarray, filtered: Filtered, pooled: Pool) -> NamedItems:
+    """The held-back items by the class they are given; ``known`` are probabilities (n, C).
+
+    Spies count, too: neither f nor g learnt their classes.
+    """
+    return NamedItems(
+        softmax=pooled.of_held_back(known_confidence(known)),
+        is_right=pooled.of_held_back(known.argmax(1)) == pooled.held_back_labels,
+        weights=pooled.of_held_back(filtered.weights(pooled)),
+    )
+
+
+def calibrate_names(
+    held_back: NamedItems, known_of_pool: np.ndarray, *, seed: int
+) -> CalibratedNames:
+    """The confidence in the best known class, given that an item is known."""
+    curve = fit_names(*held_back)
+    stated = cross_fitted(*held_back, seed=seed)
+    return CalibratedNames(
+        curve=curve,
+        of_pool=curve(log_odds(known_confidence(known_of_pool))),
+        reliability=reliability(stated, held_back.is_right),
+    )
+
+
+def verdict_by_seeds(
+    evidence: Evidence,
+    settings: DecisionSettings,
+    named: CalibratedNames,
+    *,
+    embeddings: np.ndarray,
+    odds: np.ndarray | None = None,
+    seed: int,
+) -> Verdict:
+    """The decision by the seeds, with its audit."""
+    decision = decide(evidence, settings, seed=seed)
+    return Verdict(
+        labels=decision.labels,
+        unknown_score=decision.unknown_score,
+        confidence=decision.confidence,
+        nearest=evidence.nearest,
+        nearest_confidence=evidence.nearest_confidence,
+        p_known=decision.p_known,
+        embeddings=embeddings,
+        evidence=evidence,
+        audit=replace(decision.audit, reliability=named.reliability),
+        odds=odds,
+    )
