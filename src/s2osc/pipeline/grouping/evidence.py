@@ -10,10 +10,12 @@ wide they are beside known classes. Which of these measures find the right numbe
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
 
+from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.graph import slowest_coordinates
+
+hierarchy = lazily("scipy.cluster.hierarchy")
 
 MOST_GROUPS = 15
 N_NEIGHBOURS = 40
@@ -49,7 +51,7 @@ def find_parts(items: np.ndarray, n_leaves: int, random: np.random.Generator) ->
         return Parts(GroupTree((), (), (n,)), np.zeros(n, int), items)
     k = min(N_NEIGHBOURS, n // 5)
     places = slowest_coordinates(items, k, random) if k > 1 else items
-    merges = linkage(places, "ward")
+    merges = hierarchy.linkage(places, "ward")
     # Copies of an item have places that differ by rounding.
     is_split = merges[:, 2] > 1e-9 * merges[-1, 2]
     n_leaves = min(n_leaves, len(np.unique(items, axis=0)), int(is_split.sum()) + 1)
@@ -60,7 +62,7 @@ def find_parts(items: np.ndarray, n_leaves: int, random: np.random.Generator) ->
 def top_of_tree(merges: np.ndarray, n_leaves: int) -> tuple[GroupTree, np.ndarray]:
     """The last splits of a hierarchy of scipy's, the last one first, and the leaf of each item.
 
-    >>> merges = linkage(np.array([[0.0], [1.0], [9.0], [30.0]]), "ward")
+    >>> merges = hierarchy.linkage(np.array([[0.0], [1.0], [9.0], [30.0]]), "ward")
     >>> tree, leaves = top_of_tree(merges, 3)
     >>> tree.sides, leaves.tolist()
     (((-1, 1), (-2, -3)), [2, 2, 1, 0])

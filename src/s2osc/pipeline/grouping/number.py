@@ -9,8 +9,8 @@ learnt in the same way from data sets with many classes.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
+from s2osc.lazy import lazily
 from s2osc.pipeline.episodes import EpisodeSettings, draw_episodes
 from s2osc.pipeline.grouping.evidence import (
     MEASURES,
@@ -20,6 +20,8 @@ from s2osc.pipeline.grouping.evidence import (
     measure_numbers,
 )
 from s2osc.pipeline.grouping.space import whitened, within_class_whitening
+
+optimize = lazily("scipy.optimize")
 
 DEFAULT_WEIGHTS = {
     "silhouette along the links": (0.086, 1.33),
@@ -117,4 +119,6 @@ def fit_weights(choices: list[Choice], default: np.ndarray, inertia: float) -> n
         return float(value), slope
 
     bounds = [(0 if sign > 0 else None, 0 if sign < 0 else None) for sign in MEASURES.values()]
-    return np.asarray(minimize(cost, default, jac=True, method="L-BFGS-B", bounds=bounds).x)
+    return np.asarray(
+        optimize.minimize(cost, default, jac=True, method="L-BFGS-B", bounds=bounds).x
+    )
