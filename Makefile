@@ -43,6 +43,7 @@ benchmark: $(READY)  ## speed and memory: ratios within one run, and seconds of 
 	$(BIN)/python benchmarks/step_of_g.py
 	$(BIN)/python benchmarks/scoring.py
 	$(BIN)/python benchmarks/post_hoc.py
+	$(BIN)/python benchmarks/grouping.py
 	$(BIN)/python benchmarks/whole_runs.py --to benchmarks/whole-runs.json
 
 benchmark-stream: $(READY)  ## seconds of a window of 6,000 digits; needs MNIST and two free cores

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from samples import make_blobs
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -22,6 +24,7 @@ def load(name):
 
 
 step_of_g, scoring, whole_runs = load("step_of_g"), load("scoring"), load("whole_runs")
+grouping, number_of_groups = load("grouping"), load("number_of_groups")
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +105,24 @@ def test_the_pool_of_a_whole_run_has_classes_that_are_not_labelled(name):
     items = whole_runs.CASES[name].items(None)
     assert set(items.labels) < set(items.truth)
     assert items.known.shape[1:] == items.pool.shape[1:]
+
+
+def test_grouping_is_as_quick_as_promised_and_finds_the_blobs():
+    seconds, n_groups = grouping.seconds_to_group(2_500)
+    assert seconds < 2 * grouping.AT_MOST[2_500]
+    assert n_groups == grouping.N_CLASSES
+
+
+def test_seconds_that_grow_faster_than_n_log_n_are_found():
+    assert not grouping.grows_too_fast({100: 1.0, 1_000: 12.0})
+    assert grouping.grows_too_fast({100: 1.0, 1_000: 100.0})
+
+
+def test_default_weights_are_learnt_from_files(tmp_path, capsys, monkeypatch):
+    vectors, classes = make_blobs(40, 6, distance=9.0)
+    np.savez(tmp_path / "blobs.npz", x=vectors, y=classes)
+    monkeypatch.setattr(number_of_groups, "N_ROUNDS", 1)
+    number_of_groups.main([str(tmp_path / "blobs.npz")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "18 episodes"
+    assert len(lines) == 1 + len(number_of_groups.MEASURES)

@@ -13,7 +13,7 @@ import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, snapshot, text
 from s2osc.app.classify import Request
-from s2osc.app.decide import redecide
+from s2osc.app.decide import Regrouping, redecide
 from s2osc.app.stream.answer import answer_file, write_open_queries
 from s2osc.app.stream.begin import init_files, rename_in, undo_last
 from s2osc.app.stream.window import window_files
@@ -308,6 +308,23 @@ def test_results_of_a_window_can_be_decided_anew_and_still_tell_their_window(wor
     after = redecide(work / "results", {"false_alarm": 0.3}).summary()
     assert after["stream"] == before["stream"]
     assert after["settings"]["decision.false_alarm"] == 0.3
+
+
+def test_a_window_can_be_grouped_anew_while_its_questions_stay(work):
+    before, asked = summary(work / "results"), queries(work / "results")
+    found = redecide(work / "results", {}, Regrouping(split=0))
+    assert found.audit.groups.number == 2
+    after = summary(work / "results")
+    assert after["stream"] == before["stream"]
+    assert sum(after["counts"]["groups"].values()) == after["counts"]["unknown"]
+    assert len(after["counts"]["groups"]) == 2
+    assert any("have them as they were found" in warning for warning in after["warnings"])
+    assert queries(work / "results") == asked
+    back = redecide(work / "results", {}, Regrouping(merge=(0, 1)))
+    assert back.summary()["counts"] == before["counts"]
+    assert answer_file(work / "state", answers(work / "a.csv", group_0="corner")).new_classes == (
+        "corner",
+    )
 
 
 def test_without_a_budget_nothing_is_asked(work):

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 DECISION = "decision."
 """How the names of settings begin that another decision may change."""
+ASKED_BEFORE = (
+    "The groups were changed after the window was answered. The stream and the questions in "
+    "queries.csv have them as they were found."
+)
 WRITTEN = (
     *("title", "k", "steps", "preset", "settings", "shape", "backbone"),
     *("seed", "device", "versions", "seconds"),
@@ -164,8 +168,9 @@ class Result:
                 f"are of a run without seeds (preset {self.preset})"
             )
         groups = found.tree.regroup(found.groups, n, merge=merge, split=split)
-        changed = replace(self, audit=replace(self.audit, groups=replace(found, groups=groups)))
-        return changed.decided(self.decision)
+        audit = replace(self.audit, groups=replace(found, groups=groups))
+        asked = (ASKED_BEFORE,) if self.stream and ASKED_BEFORE not in self.notes else ()
+        return replace(self, audit=audit, notes=self.notes + asked).decided(self.decision)
 
     def summary(self, *, words: bool = True) -> dict[str, Any]:
         """What ``summary.json`` holds; without ``words`` the audit has figures alone."""

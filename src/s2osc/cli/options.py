@@ -412,15 +412,24 @@ def _show_found(summary: dict[str, Any]) -> None:
     table.add_column("answer")
     table.add_column("items", justify="right")
     _add_counts(table, counts["known"], "{}", "classes")
-    profiles = {str(p["group"]): p["typical"] for p in summary.get("groups", ())}
-    _add_counts(
-        table, counts["groups"], "unknown, group {}", "groups", words=profiles, style="bold"
-    )
+    profiles = {_group_name(p["group"], audit): p["typical"] for p in summary.get("groups", ())}
+    groups = {_group_name(int(group), audit): n for group, n in counts["groups"].items()}
+    _add_counts(table, groups, "unknown, {}", "groups", words=profiles, style="bold")
     if counts["unsure"]:
         table.add_row("unsure", f"{counts['unsure']:,}", style="italic")
     say(table, soft_wrap=False)
     for warning in summary["warnings"]:
         say(f"Note: {warning}", style="yellow")
+
+
+def _group_name(group: int, audit: dict[str, Any] | None) -> str:
+    """The number after the last group is that of items in no group.
+
+    >>> _group_name(1, {"groups": {"number": 1}}), _group_name(1, None)
+    ('scattered', 'group 1')
+    """
+    found = audit["groups"] if audit else None
+    return "scattered" if found and group == found["number"] else f"group {group}"
 
 
 def _add_counts(

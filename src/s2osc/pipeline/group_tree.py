@@ -1,12 +1,12 @@
 """Groups within groups, and how many there are: plain values, without items or networks.
 
-The unknown items lie in the leaves of a tree. Each of its splits carries the probability that its
-two sides are of different classes. A grouping is a number for each leaf, so that another number of
+The unknown items lie in the leaves of a tree. Its splits have an order: the first makes two groups
+of one, the second three of two. A grouping is a number for each leaf, so that another number of
 groups, two groups that are one, or one that is two are a matter of renumbering.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ class GroupTree:
     """A binary tree of m splits and m + 1 leaves; the first split is the root."""
 
     sides: tuple[tuple[int, ...], ...]  # (m, 2) of each split: a later split, or ~leaf
-    probability: tuple[float, ...]  # (m,) that the two sides are of different classes
+    probability: tuple[float, ...]  # (m,) of each split, that it is made once those before it are
     sizes: tuple[int, ...]  # (m + 1,) items of each leaf
 
     def __post_init__(self) -> None:
@@ -63,35 +63,34 @@ class GroupTree:
     def distribution(self) -> np.ndarray:
         """(n_leaves,) the probability of one group, two groups, and so on.
 
-        A group is divided if its split is one between classes, its parts by their own splits.
-
         >>> GroupTree(((1, -1), (-2, -3)), (0.9, 0.5), (5, 5, 5)).distribution().round(2).tolist()
         [0.1, 0.45, 0.45]
         """
-        numbers = [np.ones(1)] * len(self.sides)
+        made = np.array(self.probability)
+        at_least = np.concatenate([[1.0], np.cumprod(made)])
+        return at_least * np.concatenate([1 - made, [1.0]])
 
-        def of(side: int) -> np.ndarray:
-            return np.ones(1) if side < 0 else numbers[side]
+    def with_chances(self, chances: np.ndarray) -> "GroupTree":
+        """The same tree with the probability of one group, two groups, and so on.
 
-        for split in reversed(range(len(self.sides))):
-            a, b = (of(side) for side in self.sides[split])
-            divided = np.convolve(a, b) * self.probability[split]
-            numbers[split] = np.concatenate([[1 - self.probability[split]], divided])
-        return numbers[0] if self.sides else np.ones(1)
+        >>> tree = GroupTree(((1, -1), (-2, -3)), (0.0, 0.0), (5, 5, 5))
+        >>> tree.with_chances(np.array([0.2, 0.4, 0.4])).probability
+        (0.8, 0.5)
+        """
+        everyone = np.zeros(self.n_leaves)
+        everyone[: len(chances)] = chances
+        at_least = np.cumsum(everyone[::-1])[::-1]
+        made = np.divide(
+            at_least[1:], at_least[:-1], out=np.zeros(len(self.sides)), where=at_least[:-1] > 0
+        )
+        return replace(self, probability=tuple(np.clip(made, 0, 1).round(4).tolist()))
 
     def likely_number(self) -> int:
         """The median of the distribution, which is off by least in the mean."""
         return 1 + int(np.searchsorted(np.cumsum(self.distribution()), 0.5 - 1e-9))
 
-    def interval(self, certainty: float = 0.8) -> tuple[int, int]:
-        """The numbers between which the true one lies with a certainty, by the tree."""
-        risen = np.cumsum(self.distribution())
-        rest = (1 - certainty) / 2
-        low, high = np.searchsorted(risen, [rest + 1e-9, 1 - rest - 1e-9])
-        return 1 + int(low), 1 + min(int(high), self.n_leaves - 1)
-
     def cut(self, n: int) -> tuple[int, ...]:
-        """(n_leaves,) the group of each leaf: the most likely n groups, the largest first.
+        """(n_leaves,) the group of each leaf after the first n - 1 splits, the largest first.
 
         >>> GroupTree(((1, -1), (-2, -3)), (0.9, 0.5), (5, 5, 7)).cut(2)
         (1, 0, 0)
@@ -101,34 +100,14 @@ class GroupTree:
                 f"{n} groups were asked for; these items have at most {self.n_leaves} parts that "
                 f"can be told apart: give a number from 1 to {self.n_leaves}"
             )
-        best: list[list[tuple[float, int]]] = []  # of a split, by number of groups less one
-        for split in reversed(range(len(self.sides))):
-            best.insert(0, self._best_of(split, [[]] * (split + 1) + best))
-        parts: list[frozenset[int]] = []
+        return self.numbered(self.parts(n))
 
-        def divide(side: int, number: int) -> None:
-            if number == 1:
-                both = frozenset([~side]) if side < 0 else frozenset.union(*self.leaves_of[side])
-                parts.append(both)
-                return
-            first = best[side][number - 1][1]
-            a, b = self.sides[side]
-            divide(a, first)
-            divide(b, number - first)
-
-        divide(0 if self.sides else -1, n)
-        return self.numbered(parts)
-
-    def _best_of(self, split: int, best: list[list[tuple[float, int]]]) -> list[tuple[float, int]]:
-        """By number of groups: the log-likelihood, and how many of them the first side has."""
-        p = min(max(self.probability[split], 1e-6), 1 - 1e-6)
-        a, b = ([(0.0, 1)] if side < 0 else best[side] for side in self.sides[split])
-        found = [(float(np.log(1 - p)), 1)]
-        for number in range(2, len(a) + len(b) + 1):
-            firsts = range(max(1, number - len(b)), min(len(a), number - 1) + 1)
-            value, first = max((a[f - 1][0] + b[number - f - 1][0], f) for f in firsts)
-            found.append((float(np.log(p)) + value, first))
-        return found
+    def parts(self, n: int) -> list[frozenset[int]]:
+        """The leaves of each of n groups."""
+        found = {frozenset(range(self.n_leaves))}
+        for a, b in self.leaves_of[: n - 1]:
+            found = (found - {a | b}) | {a, b}
+        return sorted(found, key=min)
 
     def numbered(self, parts: Sequence[frozenset[int]]) -> tuple[int, ...]:
         """The group of each leaf, where the parts are groups: the largest is 0."""
@@ -168,38 +147,28 @@ class GroupTree:
         return tuple(rising.index(group) for group in joined)
 
     def split(self, groups: tuple[int, ...], which: int) -> tuple[int, ...]:
-        """One group in two, at its most probable split: the smaller part gets the next number.
+        """One group in two, at its first split: the smaller part gets the next number.
 
         >>> GroupTree(((1, -1), (-2, -3)), (0.9, 0.5), (5, 5, 5)).split((0, 0, 0), 0)
         (1, 0, 0)
         """
         self._require(groups, [which])
         own = {leaf for leaf, group in enumerate(groups) if group == which}
-        candidates = [
-            (probability, -number, min((a & own, b & own), key=self._n_items))
-            for number, (probability, (a, b)) in enumerate(
-                zip(self.probability, self.leaves_of, strict=True)
-            )
-            if a & own and b & own
-        ]
-        if not candidates:
-            raise DataError(f"group {which} has no parts that can be told apart; name another one")
-        part = max(candidates, key=lambda each: each[:2])[2]
-        new = max(groups) + 1
-        return tuple(new if leaf in part else group for leaf, group in enumerate(groups))
+        for a, b in self.leaves_of:
+            if a & own and b & own:
+                part = min((a & own, b & own), key=self._n_items)
+                new = max(groups) + 1
+                return tuple(new if leaf in part else group for leaf, group in enumerate(groups))
+        raise DataError(f"group {which} has no parts that can be told apart; name another one")
 
     def certainty(self, groups: tuple[int, ...]) -> tuple[float, ...]:
-        """Of each group, the probability that it is apart from the others and one class itself."""
+        """Of each group, the probability of the numbers with which it is a group as it is."""
+        chances = self.distribution()
         found = []
         for group in range(max(groups) + 1):
-            own = {leaf for leaf, other in enumerate(groups) if other == group}
-            apart, inside = 1.0, 0.0
-            for probability, (a, b) in zip(self.probability, self.leaves_of, strict=True):
-                if a & own and b & own:
-                    inside = max(inside, probability)
-                elif a >= own or b >= own:
-                    apart = probability  # of the last such split, which is the nearest
-            found.append(apart * (1 - inside))
+            own = frozenset(leaf for leaf, other in enumerate(groups) if other == group)
+            numbers = [n for n in range(1, self.n_leaves + 1) if own in self.parts(n)]
+            found.append(float(sum(chances[n - 1] for n in numbers)))
         return tuple(found)
 
     def _n_items(self, leaves: frozenset[int]) -> int:

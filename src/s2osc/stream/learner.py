@@ -107,13 +107,14 @@ def _with_scattered(solution: Solution, window: np.ndarray) -> Solution:
     answer, model = solution.answer, solution.model
     if isinstance(model, KnownOnlyModel):
         return solution
-    rows = np.flatnonzero(answer.groups == model.grouping.n_groups)
+    rows = np.flatnonzero(solution.leaves == model.grouping.tree.n_leaves)
     if not len(rows):
         return solution
-    groups = answer.groups.copy()
+    leaves = solution.leaves.copy()
     whole = replace(model, grouping=model.grouping.with_scattered())
-    groups[rows] = whole.groups_of(model.scaling.transform(window[rows]))
-    return replace(solution, answer=replace(answer, groups=groups))
+    leaves[rows] = whole.leaves_of(model.scaling.transform(window[rows]))
+    groups = np.where(answer.groups >= 0, model.grouping.group_of_leaf[leaves], -1)
+    return replace(solution, leaves=leaves, answer=replace(answer, groups=groups))
 
 
 # --- ours ------------------------------------------------------------------------------------

@@ -314,6 +314,7 @@ GROUPED = {
     "NMI": "nmi",
     "F1, each class": "class_f1",
     "by silhouette": "silhouette_n_groups",
+    "within one by it": "silhouette_within_one",
     "its NMI": "silhouette_nmi",
     "by GCD's way": "gcd_n_groups",
     "GCD's NMI": "gcd_nmi",

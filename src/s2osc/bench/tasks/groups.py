@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from s2osc.bench.tasks.audit import title_vectors
 from s2osc.bench.tasks.pool import PoolTask, judge
 from s2osc.bench.tasks.task import Trial
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.metrics import evaluate_groups
 from s2osc.nets.networks import one_vector
+from s2osc.nets.text_features import compute_text_features
+from s2osc.nets.text_models import WORDLLAMA, load_text_model
 from s2osc.pipeline.grouping.space import fit_space
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.model import OpenSetModel
@@ -24,6 +25,8 @@ from s2osc.types import UNKNOWN, Labelled, Split
 
 MOST_GROUPS = 15
 N_GROUPED = 1_500  # items that the other ways are shown
+WAYS = ("told", "silhouette", "gcd", "hdbscan")
+COUNTED = tuple(f"{way}_n_groups" for way in WAYS)
 
 
 class GroupsTask(PoolTask):
@@ -35,9 +38,11 @@ class GroupsTask(PoolTask):
         # Titles become vectors of what was drawn, so their numbers are drawn first.
         numbers = np.arange(len(dataset.inputs), dtype=np.float32)[:, None]
         split = split_dataset(replace(dataset, inputs=numbers), protocol, partition)
-        drawn = (split.known.inputs, split.pool)
-        titles = [dataset.inputs[each[:, 0].astype(int)] for each in drawn]
-        known, pool = title_vectors(*titles, seed=partition)
+        model = load_text_model(WORDLLAMA)
+        known, pool = (
+            compute_text_features(dataset.inputs[rows[:, 0].astype(int)].tolist(), model)
+            for rows in (split.known.inputs, split.pool)
+        )
         return replace(split, known=Labelled(known, split.known.labels), pool=pool)
 
     def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
@@ -60,32 +65,38 @@ def compare_groups(split: Split, solution: Solution, *, seed: int) -> dict[str, 
     n_unknown = len(split.unknown_classes)
     called = np.flatnonzero(solution.answer.labels == UNKNOWN)
     called = rng(seed, "compared groups").permutation(called)[:N_GROUPED]
-    figures: dict[str, float] = {"n_true": n_unknown}
-    if isinstance(solution.model, OpenSetModel):
-        figures["n_groups"] = solution.model.grouping.n_groups
+    model = solution.model
+    found_groups = model.grouping.n_groups if isinstance(model, OpenSetModel) else 0
+    figures: dict[str, float] = {"n_true": n_unknown, "n_groups": found_groups}
+    if not len(called):
+        # Where nothing was found, no way has groups.
+        nothing = {f"{way}_n_groups": 0.0 for way in WAYS}
+        if n_unknown > 1:
+            nothing |= {f"{way}_nmi": 0.0 for way in WAYS}
+        figures |= nothing
+        return figures | _distances(figures, ("n_groups", *COUNTED), n_unknown)
     if len(called) < MOST_GROUPS + 2:
         return figures | _distances(figures, ("n_groups",), n_unknown)
-    scaling = solution.model.scaling
+    scaling = model.scaling
     known = one_vector(scaling.transform(split.known.inputs))
     unknown = one_vector(scaling.transform(split.pool[called]))
     space = fit_space(known, split.known.labels, unknown, seed=seed)
     rows, labelled = space.reduce(unknown), space.reduce(known)
-    ways: dict[str, Callable[[], np.ndarray]] = {
-        "told": lambda: kmeans(rows, n_unknown, seed),
-        "silhouette": lambda: by_silhouette(rows, seed),
-        "gcd": lambda: by_known_classes(rows, labelled, split.known.labels, seed),
-        "hdbscan": lambda: HDBSCAN(max(5, len(rows) // 50), copy=True).fit_predict(rows),
-    }
+    ways: tuple[Callable[[], np.ndarray], ...] = (
+        lambda: kmeans(rows, n_unknown, seed),
+        lambda: by_silhouette(rows, seed),
+        lambda: by_known_classes(rows, labelled, split.known.labels, seed),
+        lambda: HDBSCAN(max(5, len(rows) // 50), copy=True).fit_predict(rows),
+    )
     truth = split.truth[called] == UNKNOWN
     is_found = (solution.answer.labels == UNKNOWN) & (split.truth == UNKNOWN)
     share = float(is_found.sum() / max(np.sum(split.truth == UNKNOWN), 1))
-    for name, way in ways.items():
+    for name, way in zip(WAYS, ways, strict=True):
         found = evaluate_groups(split.truth_classes[called], truth, way())
         for figure, value in found.items():
             # Items the run missed are wrong for every way.
             figures[f"{name}_{figure}"] = value * (1.0 if figure == "n_groups" else share)
-    counted = ("n_groups", *(f"{name}_n_groups" for name in ways))
-    return figures | _distances(figures, counted, n_unknown)
+    return figures | _distances(figures, ("n_groups", *COUNTED), n_unknown)
 
 
 def _distances(

@@ -144,7 +144,7 @@ class GroupsAudit:
     tree: GroupTree
     groups: tuple[int, ...]  # the group of each leaf
     spreads: tuple[float, ...]  # of each leaf, over that of a known class
-    n_episodes: int  # on known classes, that tell how probable a split is; 0: simulated classes
+    n_episodes: int  # on known classes, that tell how probable a number is; 0: default weights
 
     def __post_init__(self) -> None:
         n = self.tree.n_leaves

@@ -1,8 +1,7 @@
 """Group the unknown items, and estimate how many groups there are.
 
-The items lie in a tree of possible groups; episodes on the known classes tell how probable each of
-its splits is (``splits.py``). The number of groups follows from these, and so does any other number
-somebody asks for.
+The items lie in a tree of possible groups (``evidence.py``); episodes on the known classes tell how
+probable each number of groups is (``number.py``). The tree has groups for any other number, too.
 """
 
 from dataclasses import dataclass, replace
@@ -13,18 +12,24 @@ import numpy as np
 from s2osc.arrays import chunks
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
-from s2osc.pipeline.grouping.splits import class_spread, find_splits, learn_splits
+from s2osc.pipeline.grouping.evidence import (
+    MOST_GROUPS,
+    class_spread,
+    find_parts,
+    measure_numbers,
+)
+from s2osc.pipeline.grouping.number import learn_number
 from s2osc.seeding import rng
 from s2osc.settings import require_least
 
 neighbors = lazily("sklearn.neighbors")
 
-N_FITTED = 450
-"""Items to find the groups with; all others join their neighbours. About as many as an episode has:
-what is measured at a split depends on the number of items, so what was learnt would not hold."""
+N_FITTED = 800
+"""Items to find the groups with; all others join their neighbours. Time and memory grow with the
+square of it; a group of 2 % still has 16 items."""
 N_VOTES = 5
 N_OF_CLASS = 40
-FEWEST = 30  # with fewer items, one group: a split could be chance
+FEWEST = 30  # with fewer items, one group is likely: a split could be chance
 
 LONELY = 2.0
 """Times the loneliest known item: the tail of a class whose items are farther apart than those of
@@ -55,7 +60,7 @@ class Grouping:
     groups: tuple[int, ...]  # (tree.n_leaves,) the group of each leaf
     spreads: np.ndarray  # (tree.n_leaves,) spread of a leaf over that of a known class
     radius: float  # items farther than this from their N_VOTES-th neighbour are scattered
-    n_episodes: int  # that the tree's probabilities were learnt from; 0: from simulated classes
+    n_episodes: int  # that the tree's probabilities were learnt from; 0: default weights
 
     @property
     def n_groups(self) -> int:
@@ -124,26 +129,21 @@ def group_unknown(
     radius = _loneliest(known, labels, random)
     items = items[_with_company(items, radius)]
     spread = class_spread(known, labels) if len(labels) else 1.0
-    n_distinct = len(np.unique(items, axis=0))
     asked = settings.n_groups
-    tree, leaves, n_episodes = ONE_LEAF, np.zeros(len(items), int), 0
-    if n_distinct >= FEWEST or (asked or 1) > 1:
-        found = find_splits(items, spread, random)
-        if asked is not None and found.n_leaves < asked:
-            found = find_splits(items, spread, random, smallest=1, n_leaves=asked)
-        model = learn_splits(known if reduced is None else reduced, labels, random)
-        tree, leaves, n_episodes = model.tree(found), found.leaves, model.n_episodes
-    if not tree.sides:
-        tree = GroupTree((), (), (len(items),))
+    parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
+    chances, n_episodes = np.ones(1), 0
+    if len(np.unique(items, axis=0)) >= FEWEST:
+        model = learn_number(known if reduced is None else reduced, labels, random)
+        chances = model.chances(measure_numbers(items, parts, spread, random))
+        n_episodes = model.n_episodes
+    tree = parts.tree.with_chances(chances)
     number = tree.likely_number() if asked is None else min(asked, tree.n_leaves)
-    inside = leaves >= 0
-    items, leaves = items[inside], leaves[inside]
     return Grouping(
         items=items,
-        leaves=leaves,
+        leaves=parts.leaves,
         tree=tree,
         groups=tree.cut(number),
-        spreads=_spreads(items, leaves, tree.n_leaves, known, labels),
+        spreads=_spreads(items, parts.leaves, tree.n_leaves, known, labels),
         radius=radius,
         n_episodes=n_episodes,
     )

@@ -7,6 +7,20 @@ from s2osc.lazy import lazily
 
 sparse_linalg = lazily("scipy.sparse.linalg")
 
+N_MODES = 15
+
+
+def slowest_coordinates(rows: np.ndarray, k: int, random: np.random.Generator) -> np.ndarray:
+    """(n, m): places in which what hangs together by its k neighbours lies together.
+
+    They are the slowest modes, each scaled by how slow it is, as in a walk's commute time.
+    """
+    n_modes = min(N_MODES + 1, len(rows) // 2)
+    values, modes = slowest_modes(nearest_others(rows, k), n_modes, random)
+    steady = modes[:, :1]
+    flat = np.where(np.abs(steady) < 1e-12, 1e-12, steady)
+    return np.asarray(modes[:, 1:] / flat / np.sqrt(np.maximum(1 - values[1:], 0.02)))
+
 
 def nearest_others(rows: np.ndarray, k: int) -> np.ndarray:
     """(n, k): the nearest other rows of each row."""

@@ -1,0 +1,124 @@
+"""How many groups there are: which measures find the right number on the data at hand.
+
+Every number from one on is a choice, and a logistic regression among the choices weighs what speaks
+for each. Its weights are learnt from episodes: known classes are hidden, and the number is known.
+A few known classes make few episodes that differ, so the weights stay near default ones, which are
+learnt in the same way from data sets with many classes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from s2osc.lazy import lazily
+from s2osc.pipeline.episodes import EpisodeSettings, draw_episodes
+from s2osc.pipeline.grouping.evidence import (
+    MEASURES,
+    MOST_GROUPS,
+    class_spread,
+    find_parts,
+    measure_numbers,
+)
+from s2osc.pipeline.grouping.space import whitened, within_class_whitening
+
+optimize = lazily("scipy.optimize")
+
+DEFAULT_WEIGHTS = {
+    "silhouette along the links": (0.086, 1.33),
+    "agreement of halves": (0.292, 0.39),
+    "one group": (0.249, 0.55),
+    "logarithm of the number": (0.755, 0.20),
+    "narrower than known classes": (0.183, -0.81),
+    "share of the smallest group": (1.060, 0.99),
+}
+"""Of each measure, how much it varies between the numbers of an episode, and its weight over that.
+Learnt from 1,224 episodes on four data sets, as ``benchmarks/number_of_groups.py`` makes them."""
+SCALES, DEFAULT = np.array([DEFAULT_WEIGHTS[name] for name in MEASURES]).T
+INERTIA = 10.0
+"""How strongly weights are held at the default ones: a few episodes do not move them far."""
+EPISODES = EpisodeSettings(n_episodes=18, smallest=0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What speaks for each number of groups, and the right one."""
+
+    measures: np.ndarray  # (number, len(MEASURES))
+    right: int
+
+
+@dataclass(frozen=True, eq=False)
+class NumberModel:
+    """The weight of each measure."""
+
+    weights: np.ndarray  # (len(MEASURES),)
+    n_episodes: int = 0  # that it was learnt from; 0: the default weights
+
+    def chances(self, measures: np.ndarray) -> np.ndarray:
+        """(number,) the probability of one group, two groups, and so on."""
+        odds = measures / SCALES @ self.weights
+        chances = np.exp(odds - odds.max())
+        return np.asarray(chances / chances.sum())
+
+
+def learn_number(
+    reduced: np.ndarray, labels: np.ndarray, random: np.random.Generator
+) -> NumberModel:
+    """Learn from episodes on labelled items of the space, before any class scaled it."""
+    choices = try_episodes(reduced, labels, EPISODES, random)
+    if not choices:
+        return NumberModel(DEFAULT)
+    scaled = [Choice(choice.measures / SCALES, choice.right) for choice in choices]
+    return NumberModel(fit_weights(scaled, DEFAULT, INERTIA), len(choices))
+
+
+def try_episodes(
+    reduced: np.ndarray,
+    labels: np.ndarray,
+    settings: EpisodeSettings,
+    random: np.random.Generator,
+) -> list[Choice]:
+    """What is measured in episodes. In each, classes that are not hidden scale the space."""
+    found = []
+    for episode in draw_episodes(labels, settings, random):
+        own = labels[episode.others]
+        whitening = within_class_whitening(reduced[episode.others], own)
+        items = whitened(reduced[episode.hidden], whitening)
+        others = whitened(reduced[episode.others], whitening)
+        if not len(own):
+            others, own = items, labels[episode.hidden]
+        parts = find_parts(items, MOST_GROUPS, random)
+        if episode.n_classes <= parts.tree.n_leaves:
+            measures = measure_numbers(items, parts, class_spread(others, own), random)
+            found.append(Choice(measures, episode.n_classes))
+    return found
+
+
+def fit_weights(choices: list[Choice], default: np.ndarray, inertia: float) -> np.ndarray:
+    """The weights under which the right numbers are likeliest, not far from default ones.
+
+    A weight never turns its measure round: where groups are farther apart than in any episode, it
+    would speak for the wrong number, and loudly.
+    """
+    most = max(len(choice.measures) for choice in choices)
+    rows = np.zeros((len(choices), most, len(default)))
+    absent = np.ones((len(choices), most), bool)
+    for place, choice in enumerate(choices):
+        rows[place, : len(choice.measures)] = choice.measures
+        absent[place, : len(choice.measures)] = False
+    right = rows[np.arange(len(choices)), [choice.right - 1 for choice in choices]]
+
+    def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        odds = np.where(absent, -np.inf, rows @ weights)
+        highest = odds.max(1, keepdims=True)
+        chances = np.exp(odds - highest)
+        total = chances.sum(1, keepdims=True)
+        off = weights - default
+        value = (np.log(total) + highest).sum() - (right @ weights).sum() + inertia / 2 * off @ off
+        slope = np.einsum("ij,ijk->k", chances / total, rows) - right.sum(0) + inertia * off
+        return float(value), slope
+
+    bounds = [(0 if sign > 0 else None, 0 if sign < 0 else None) for sign in MEASURES.values()]
+    return np.asarray(
+        optimize.minimize(cost, default, jac=True, method="L-BFGS-B", bounds=bounds).x
+    )

@@ -1,0 +1,64 @@
+"""How many groups there are: what is learnt from episodes."""
+
+import numpy as np
+import pytest
+
+from s2osc.pipeline.grouping.evidence import (
+    MEASURES,
+    MOST_GROUPS,
+    class_spread,
+    find_parts,
+    measure_numbers,
+)
+from s2osc.pipeline.grouping.number import (
+    DEFAULT,
+    Choice,
+    NumberModel,
+    fit_weights,
+    learn_number,
+)
+from samples import make_blobs
+
+BLOBS, CLASSES = make_blobs(60, 5, distance=9.0)
+
+
+def random():
+    return np.random.default_rng(0)
+
+
+def chances(model, items):
+    spread = class_spread(BLOBS, CLASSES)
+    parts = find_parts(items, MOST_GROUPS, random())
+    return model.chances(measure_numbers(items, parts, spread, random()))
+
+
+def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():
+    model = learn_number(BLOBS, CLASSES, random())
+    assert model.n_episodes == 18
+    for n in (1, 3):
+        found = chances(model, make_blobs(60, n, distance=9.0, seed=5)[0])
+        assert found.sum() == pytest.approx(1)
+        assert found.argmax() + 1 == n
+
+
+def test_without_episodes_the_weights_are_the_default_ones():
+    model = learn_number(BLOBS[:10], CLASSES[:10], random())
+    assert model.n_episodes == 0
+    np.testing.assert_array_equal(model.weights, DEFAULT)
+    found = chances(model, make_blobs(60, 3, distance=9.0, seed=5)[0])
+    assert found.argmax() + 1 == 3
+
+
+def test_weights_follow_what_tells_the_right_number():
+    """Where the first measure is highest at the right number, it alone gets a weight."""
+    choices = [Choice(np.eye(3, len(MEASURES)), 1)] * 20
+    weights = fit_weights(choices, np.zeros(len(MEASURES)), 1.0)
+    assert weights[0] > 1
+    assert weights[0] > weights[1:].max()
+    assert NumberModel(weights).chances(choices[0].measures).argmax() == 0
+
+
+def test_weights_stay_at_the_default_ones_where_little_speaks_against_them():
+    choices = [Choice(np.eye(3, len(MEASURES)), 1)]
+    weights = fit_weights(choices, DEFAULT, 1e6)
+    np.testing.assert_allclose(weights, DEFAULT, atol=1e-4)
