@@ -97,7 +97,7 @@ def test_half_of_each_class_judges_or_one_more(labels, seed):
 def test_held_back_items_follow_the_pool_with_those_that_judge_first():
     inputs, labels = np.arange(80.0)[:, None], np.repeat([0, 1], 40)
     training, pooled = hide_in_pool(
-        Labelled(inputs, labels), np.full((n_pool, 1), -1.0), SeedSettings(share=0.25), seed=3
+        Labelled(inputs, labels), np.full((5, 1), -1.0), SeedSettings(share=0.25), seed=3
     )
     assert len(training) + len(pooled.held_back_labels) == 80
     assert pooled.of_pool(pooled.inputs).tolist() == [[-1.0]] * 5
