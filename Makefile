@@ -11,7 +11,9 @@ demo: $(READY)  ## the main job on real handwritten digits
 	@echo "Here: $(BIN)/s2osc page --results demo-results"
 
 # Each worker reads every test, so compiled ones are kept wherever Python is told not to.
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
+# Their files are removed more often than they are read, so they lie in memory if there is enough.
+ROOM := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4000000 {print "TMPDIR=/dev/shm"}')
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(ROOM) $(BIN)/python -m pytest -n auto --dist loadfile
 
 test: $(READY)  ## all quick tests
 	@command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || \

@@ -32,7 +32,8 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from s2osc.app.origin import Origin
-from s2osc.app.result import Result, write_measured, write_summary, write_tables
+from s2osc.app.result import Result
+from s2osc.app.result_files import write_measured, write_summary, write_tables
 from s2osc.app.results_folder import DRAWING
 from s2osc.arrays import leading_components
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide

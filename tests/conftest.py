@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
-from s2osc.pipeline.audit import decision
+from s2osc.pipeline.audit import confidence, decision
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.report import drawing
@@ -27,16 +27,19 @@ QUICK = (
     *(f"--set={role}.network.widths=8,8,8" for role in ("teacher", "student")),
     *(f"--set={role}.network.hidden=16,16" for role in ("teacher", "student")),
     "--groups=1",
+    "--set=seeds.judges=0",  # folds have tests of their own, and take as long as all the rest
 )
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting() -> Iterator[None]:
-    """No test cuts the power, so none waits for the disk; maps of pools are drawn roughly."""
+    """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
+        patch.setattr(decision, "N_RESAMPLED", 20)
+        patch.setattr(confidence, "N_RESAMPLED", 4)
         yield
 
 
@@ -65,11 +68,15 @@ def seeded() -> tuple[Split, Solution]:
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
 
 
+ALL_DRAWS = {module: module.N_RESAMPLED for module in (decision, confidence)}
+
+
 @pytest.fixture(scope="module")
-def few_draws() -> Iterator[None]:
-    """Intervals from fewer draws: what they are worth has its own tests."""
+def all_draws() -> Iterator[None]:
+    """Intervals and probabilities from as many draws as users get, for tests of their worth."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "N_RESAMPLED", 20)
+        for module, n_draws in ALL_DRAWS.items():
+            patch.setattr(module, "N_RESAMPLED", n_draws)
         yield
 
 

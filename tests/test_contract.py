@@ -11,8 +11,6 @@ from s2osc.settings import change
 from s2osc.testing import CHECKS, quick
 from samples import SEEDED, TINY, several
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
 # How many groups there are has its own tests, and takes as long as all the rest.
 TWO_GROUPS = {"clusters.n_groups": 2}
 TINY_GAN = GanSettings(

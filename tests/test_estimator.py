@@ -29,10 +29,7 @@ from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
 from texts import easy_texts, write_package
 
-pytestmark = [
-    pytest.mark.usefixtures("few_draws"),
-    pytest.mark.filterwarnings("ignore::s2osc.errors.CautionWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::s2osc.errors.CautionWarning")
 
 SMALL = {
     "seeds.judges": 0,

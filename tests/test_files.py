@@ -147,3 +147,17 @@ def test_a_cache_lies_where_a_variable_says_or_in_the_users_cache(tmp_path, monk
     monkeypatch.delenv("S2OSC_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
     assert cache_folder("S2OSC_CACHE", "features") == tmp_path / "mine" / "s2osc" / "features"
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"a": "\\ud800"}', b'{"\\uD8FF": 1}', b'{"a": "\xed\xa0\x80"}']
+)
+def test_half_of_a_character_is_no_text(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"it holds text that is no Unicode\); copy it"):
+        read_json(tmp_path / "a.json", "copy it")
+
+
+def test_a_character_of_two_halves_is_text(tmp_path):
+    (tmp_path / "a.json").write_bytes(b'{"a": "\\ud83d\\ude00"}')
+    assert read_json(tmp_path / "a.json", "copy it") == {"a": "\U0001f600"}

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
+from s2osc.lazy import lazily
 from s2osc.seeding import derive
+
+decomposition = lazily("sklearn.decomposition")
 
 
 def chunks(n: int, size: int = 4_096) -> list[slice]:
@@ -65,7 +67,7 @@ def leading_components(rows: np.ndarray, most: int, *, of: np.ndarray | None = N
     if len(rows) < 2 or not np.ptp(rows, axis=0).any():
         return np.zeros((len(rows if of is None else of), 2))
     n_components = min(most, rows.shape[1], len(rows) - 1)
-    pca = PCA(n_components, svd_solver="full")
+    pca = decomposition.PCA(n_components, svd_solver="full")
     components = pca.fit_transform(rows)
     if of is not None:
         components = in_chunks(pca.transform, of, n_components)

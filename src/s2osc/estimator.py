@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from safetensors.numpy import load as load_arrays
-from safetensors.numpy import save as save_arrays
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -20,12 +18,24 @@ from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s2osc.codec import from_plain, to_plain
+from s2osc.codec import to_plain
 from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
 from s2osc.data.frames import table_in, texts_in
+from s2osc.data.label_column import (
+    MISSING,
+    POOL,
+    POOL_TEXT,
+    check_classes,
+    check_free,
+    marks_of,
+    names_of,
+    numbers_of,
+    rows_of_pool,
+    without_missing,
+)
 from s2osc.engine.ray_engine import RayEngine
 from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
-from s2osc.files import as_json, guarded, read_json, read_whole, write_whole
+from s2osc.estimator_files import FitFacts, FitRows
 from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
@@ -44,19 +54,9 @@ from s2osc.progress import shown
 from s2osc.settings import FIT_ON, require_choice
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
 
-POOL = -1
-"""Marks a row of the pool among numeric labels, and an unknown item in the answer."""
-POOL_TEXT, UNKNOWN_TEXT, UNSURE_TEXT = "", "unknown", "unsure"
-"""The same among string labels: a row of the pool is empty, an unknown item is called so."""
 AUTO = "auto"
 CHECK_SEED = 0
 """Of the order in which rows of a pool are checked: the same for all fits of the same pool."""
-FIT, ROWS = "fit.json", "rows.safetensors"
-"""What ``save`` writes beside the model: classes and audit; labels and groups of the rows of X."""
-LARGEST_ROWS = 2**33
-COPY_AGAIN = "copy the model folder again, or fit and save anew"
-MISSING = ("None", "nan", "<NA>")
-"""How None, NaN and the NA of data frames print: they are empty, too."""
 
 
 class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -207,15 +207,15 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the known classes and the pool's unknown ones, and answer for the pool."""
         device = resolve_device(self.device)
-        X, y = self._prepare(X, _without_missing(y), device)
+        X, y = self._prepare(X, without_missing(y), device)
         check_classification_targets(y)
         self.input_shape_ = X.shape[1:]
         in_pool = y == (POOL_TEXT if y.dtype.kind in "UO" else POOL)
         self.in_pool_ = in_pool
         self.known_classes_, labels = np.unique(y[~in_pool], return_inverse=True)
-        _check_classes(self.known_classes_.tolist(), np.bincount(labels), len(y))
+        check_classes(self.known_classes_.tolist(), np.bincount(labels), len(y))
         if self.unsure:
-            _check_free(self.known_classes_.tolist(), self._marks()[UNSURE])
+            check_free(self.known_classes_.tolist(), marks_of(self.known_classes_)[UNSURE])
 
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
         method = build_method(preset, number_classes(self._changes(), self._class_names()))
@@ -306,7 +306,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy on labelled rows; rows of the pool have no label, and are left out."""
-        y, in_pool = np.asarray(_without_missing(y)), rows_of_pool(y)
+        y, in_pool = np.asarray(without_missing(y)), rows_of_pool(y)
         if np.any(in_pool):
             if np.all(in_pool):
                 raise DataError("every row is of the pool; give labelled rows to score")
@@ -343,7 +343,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         p = self.model_.probabilities(inputs)
         if len(self.classes_) == len(self.known_classes_):
             return p[:, :-1]
-        marked = [self._marks()[UNKNOWN]]
+        marked = [marks_of(self.known_classes_)[UNKNOWN]]
         columns = np.append(self.known_classes_.astype(self.classes_.dtype), marked)
         return p[:, np.argsort(columns, kind="stable")]
 
@@ -409,7 +409,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             raise DataError(f"{found}; label the rows that rows_to_check gives")
         check = Check().asked(len(pool), n_pool=len(pool), seed=CHECK_SEED)
         check = check.labelled({place[row]: label for row, label in given.items()})
-        answers = self._numbers(self.transduction_[pool])
+        answers = numbers_of(self.transduction_[pool], self.known_classes_)
         checked = check.measure(answers, self._class_names())
         if self.audit_:
             self.audit_ = tell(replace(Audit.from_json(self.audit_), checked=checked))
@@ -420,24 +420,19 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         check_is_fitted(self)
         folder = Path(folder)
         save_model(folder, self.model_, self._class_names(), self.preparation_)
-        classes = self.known_classes_
-        fit = {
-            "classes": classes.tolist(),
-            "dtype": "str" if classes.dtype.kind in "UO" else classes.dtype.name,
-            "has_pool": len(self.classes_) > len(classes),
-            "audit": self.audit_,
-            "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
-        }
-        rows = {
-            "labels": self._numbers(self.transduction_),
-            "groups": self.groups_.astype(np.int64),
-            "leaves": self.leaves_.astype(np.int64),
-            "in_pool": self.in_pool_,
-        }
-        if self.p_known_ is not None:
-            rows["p_known"] = self.p_known_
-        write_whole(folder / FIT, as_json(fit))
-        write_whole(folder / ROWS, save_arrays(rows))
+        FitFacts(
+            classes=self.known_classes_,
+            has_pool=len(self.classes_) > len(self.known_classes_),
+            audit=self.audit_,
+            feature_names=tuple(getattr(self, "feature_names_in_", ())),
+        ).write(folder)
+        FitRows(
+            labels=numbers_of(self.transduction_, self.known_classes_),
+            groups=self.groups_.astype(np.int64),
+            leaves=self.leaves_.astype(np.int64),
+            in_pool=self.in_pool_,
+            p_known=self.p_known_,
+        ).write(folder)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto", embedding: str = AUTO) -> Self:
@@ -463,36 +458,28 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             estimator.n_features_in_ = estimator.input_shape_[0]
         estimator.known_classes_ = np.array(saved.classes)
         has_pool = isinstance(saved.model, OpenSetModel)
-        if (folder / FIT).exists():
-            fit = read_json(folder / FIT, COPY_AGAIN, ModelError)
-            with guarded(folder / FIT, COPY_AGAIN, ModelError):
-                estimator.known_classes_ = _read_classes(fit, saved.classes)
-                has_pool, estimator.audit_ = bool(fit["has_pool"]), fit["audit"]
-                # Not in those saved by earlier versions.
-                names = from_plain(tuple[str, ...], fit.get("feature_names", []), "feature_names")
-                if names:
-                    estimator.feature_names_in_ = np.array(names, object)
-                    estimator.n_features_in_ = len(names)
+        if facts := FitFacts.read(folder, saved.classes):
+            estimator.known_classes_, estimator.audit_ = facts.classes, facts.audit
+            has_pool = facts.has_pool
+            if facts.feature_names:
+                estimator.feature_names_in_ = np.array(facts.feature_names, object)
+                estimator.n_features_in_ = len(facts.feature_names)
         estimator._name_answers(has_pool=has_pool)
-        if (folder / ROWS).exists():
-            content = read_whole(folder / ROWS, largest=LARGEST_ROWS, error=ModelError)
-            with guarded(folder / ROWS, COPY_AGAIN, ModelError):
-                rows = load_arrays(content)
-                labels, estimator.groups_ = rows["labels"], rows["groups"]
-                estimator.leaves_ = rows["leaves"]
-                estimator.p_known_ = rows.get("p_known")
-                if labels.min() < UNSURE or any(len(each) != len(labels) for each in rows.values()):
-                    raise ValueError("its labels and groups do not fit together")
-                estimator.transduction_ = estimator._names(labels)
-                if "in_pool" in rows:  # not in those saved by earlier versions
-                    estimator.in_pool_ = rows["in_pool"].astype(bool)
+        if rows := FitRows.read(folder, len(saved.classes)):
+            estimator.groups_, estimator.leaves_ = rows.groups, rows.leaves
+            estimator.p_known_ = rows.p_known
+            estimator.transduction_ = estimator._names(rows.labels)
+            if rows.in_pool is not None:
+                estimator.in_pool_ = rows.in_pool
         return estimator
 
     def _name_answers(self, *, has_pool: bool) -> None:
         """Set ``classes_``: the known classes and, where there was a pool, the unknown mark."""
         self.classes_ = self.known_classes_
         if has_pool:
-            self.classes_ = np.unique(np.append(self.known_classes_, [self._marks()[UNKNOWN]]))
+            self.classes_ = np.unique(
+                np.append(self.known_classes_, [marks_of(self.known_classes_)[UNKNOWN]])
+            )
 
     def _changes(self) -> dict[str, Any]:
         named = {
@@ -541,33 +528,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         X = validate_data(self, X, dtype=None, allow_nd=True, ensure_all_finite=False, reset=False)
         return _as_inputs(X)
 
-    def _marks(self) -> dict[int, Any]:
-        """What an unknown and an unsure item are called among these classes."""
-        if self.known_classes_.dtype.kind in "UO":
-            return {UNKNOWN: UNKNOWN_TEXT, UNSURE: UNSURE_TEXT}
-        return {UNKNOWN: POOL, UNSURE: UNSURE}
-
-    def _numbers(self, names: np.ndarray) -> np.ndarray:
-        """The labels that ``_names`` named."""
-        marks = {mark: label for label, mark in self._marks().items()}
-        place = {name: row for row, name in enumerate(self.known_classes_.tolist())} | marks
-        return np.array([place[name] for name in names.tolist()], np.int64)
-
     def _names(self, labels: np.ndarray) -> np.ndarray:
-        names = self.known_classes_.astype(self.classes_.dtype)[np.maximum(labels, 0)]
-        for label, mark in self._marks().items():
-            if (labels == label).any():
-                names[labels == label] = mark
-        return names
-
-
-def _read_classes(fit: Mapping[str, Any], names: tuple[str, ...]) -> np.ndarray:
-    """The known classes of a saved fit, of the type they had."""
-    dtype = np.dtype(fit["dtype"])
-    classes = np.array(fit["classes"], dtype)
-    if dtype.kind not in "biufU" or tuple(map(str, classes)) != names:
-        raise ValueError("its classes are not those of the model")
-    return classes
+        return names_of(labels, self.known_classes_.astype(self.classes_.dtype))
 
 
 def _as_inputs(X: np.ndarray) -> np.ndarray:
@@ -578,58 +540,3 @@ def _as_inputs(X: np.ndarray) -> np.ndarray:
         except ValueError as error:
             raise DataError(f"X cannot be read as numbers: {error}") from error
     return check_inputs(X, "X")
-
-
-def rows_of_pool(y: Any) -> np.ndarray:
-    """(n,) whether a row is of the pool, by its label.
-
-    >>> rows_of_pool(["cat", None]).tolist(), rows_of_pool([3, -1]).tolist()
-    ([False, True], [False, True])
-    """
-    y = np.asarray(_without_missing(y))
-    return np.asarray(y == (POOL_TEXT if y.dtype.kind in "UOT" else POOL))
-
-
-def _without_missing(y: Any) -> Any:
-    """Missing values among string labels (None, NaN, NA) as the empty string.
-
-    >>> _without_missing(["cat", None, float("nan")]).tolist()
-    ['cat', '', '']
-    """
-    # As objects first: numpy would make the text "nan" of a NaN in a list with strings.
-    cells = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
-    if cells.dtype != object or not any(isinstance(cell, str) for cell in cells.flat):
-        return y
-    missing = [not isinstance(cell, str) and str(cell) in MISSING for cell in cells.flat]
-    labels = np.where(np.reshape(missing, cells.shape), POOL_TEXT, cells)
-    for label in labels.flat:
-        if not isinstance(label, str):
-            raise DataError(f"y mixes strings with {label!r}; give strings, or numbers, throughout")
-    return labels
-
-
-def _check_classes(classes: list[Any], sizes: np.ndarray, n_rows: int) -> None:
-    if len(classes) < 2:
-        found = f"only the class {classes[0]!r}" if classes else "no class"
-        raise DataError(
-            f"y holds {found} beside the pool (n_samples = {n_rows}); "
-            "label rows of at least two classes"
-        )
-    if str(POOL) in classes:
-        raise DataError(
-            f"y holds the string {str(POOL)!r}; among strings the pool is marked by {POOL_TEXT!r}, "
-            f"among numbers by {POOL}"
-        )
-    _check_free(classes, UNKNOWN_TEXT)
-    if sizes.min() < 2:
-        raise DataError(
-            f"class {classes[sizes.argmin()]!r} has one labelled row; give at least two of each"
-        )
-
-
-def _check_free(classes: list[Any], mark: Any) -> None:
-    if mark in classes:
-        what = "unknown" if mark == UNKNOWN_TEXT else "unsure"
-        raise DataError(
-            f"a class is called {mark!r}, which is the answer for {what} items; rename it"
-        )

@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,19 @@ LARGEST_NUMBER = 2**63
 # --- writing ---------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
+def write_whole(path: Path, content: bytes | memoryview, *, mode: int = 0o666) -> None:
     """Write a file that is there with all of its content, also after a power cut, or not at all.
 
     The bytes gather beside ``path`` under the name ``part_of`` gives; what a killed process leaves
     there, the next write takes over. Processes that may write the same file hold a lock meanwhile.
+    The file is made with the permissions of ``mode``, less what the user's mask takes away: with
+    0o600 nobody else can open it at any moment.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = part_of(path)
+    part.unlink(missing_ok=True)  # else the permissions would be those of whoever left it
     try:
-        with part.open("wb") as file:
+        with open(part, "xb", opener=partial(os.open, mode=mode)) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -206,10 +210,12 @@ def read_whole(path: Path, *, largest: int, error: type[S2OSCError] = DataError)
 
 
 def read_json(path: Path, advice: str, error: type[S2OSCError] = DataError) -> dict[str, Any]:
-    """The object in a JSON file: of moderate size and depth, every number finite."""
+    """The object in a JSON file: of moderate size and depth, numbers finite and text proper."""
     content = read_whole(path, largest=LARGEST_JSON, error=error)
     with guarded(path, advice, error):
-        return parse_json(content)
+        found = parse_json(content)
+        _check_text(found)
+        return found
 
 
 def parse_json(content: bytes | str) -> dict[str, Any]:
@@ -227,6 +233,11 @@ def parse_json(content: bytes | str) -> dict[str, Any]:
     )
     if not isinstance(found, dict):
         raise ValueError(f"it holds a {type(found).__name__}, not an object")
+    _check_depth(found)
+    return found
+
+
+def _check_depth(found: dict[str, Any]) -> None:
     level: list[Any] = [found]
     for _ in range(DEEPEST_JSON):
         level = [
@@ -236,8 +247,16 @@ def parse_json(content: bytes | str) -> dict[str, Any]:
             if isinstance(child, dict | list)
         ]
         if not level:
-            return found
+            return
     raise ValueError(f"it is nested more than {DEEPEST_JSON} levels deep")
+
+
+def _check_text(found: dict[str, Any]) -> None:
+    """Refuse half of a character, which an escape can stand for: it could not be written again."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("it holds text that is no Unicode") from error
 
 
 def _finite(text: str) -> float:

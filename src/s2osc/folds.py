@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from s2osc.data.label_column import rows_of_pool
 from s2osc.errors import DataError
-from s2osc.estimator import rows_of_pool
 
 
 class LabelledFolds(StratifiedKFold):

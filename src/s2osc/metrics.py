@@ -8,21 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.special import stdtrit
-from scipy.stats import rankdata
-from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
-from sklearn.metrics import (
-    adjusted_rand_score,
-    f1_score,
-    normalized_mutual_info_score,
-    precision_recall_fscore_support,
-    roc_auc_score,
-)
 
+from s2osc.lazy import lazily
 from s2osc.seeding import derive
 from s2osc.types import UNKNOWN, Answer, Predictions
+
+optimize = lazily("scipy.optimize")
+stats = lazily("scipy.stats")
+cluster = lazily("sklearn.cluster")
+decomposition = lazily("sklearn.decomposition")
+sklearn_metrics = lazily("sklearn.metrics")
 
 N_AXES = 50
 """Wider features are clustered in as many principal components."""
@@ -32,7 +28,7 @@ NO_CLASS = -1
 
 def weighted_scores(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """Accuracy, and precision, recall and F1 of each class weighted by its share of the truth."""
-    precision, recall, f1, _ = precision_recall_fscore_support(
+    precision, recall, f1, _ = sklearn_metrics.precision_recall_fscore_support(
         truth, labels, average="weighted", zero_division=0
     )
     return {
@@ -50,7 +46,9 @@ def macro_f1(truth: np.ndarray, labels: np.ndarray) -> float:
     0.7333
     """
     classes = np.unique(truth)
-    return float(f1_score(truth, labels, labels=classes, average="macro", zero_division=0))
+    return float(
+        sklearn_metrics.f1_score(truth, labels, labels=classes, average="macro", zero_division=0)
+    )
 
 
 def f_out(truth: np.ndarray, labels: np.ndarray) -> float:
@@ -59,7 +57,7 @@ def f_out(truth: np.ndarray, labels: np.ndarray) -> float:
     >>> round(f_out(np.array([0, -1, -1, 1]), np.array([-1, -1, 0, 1])), 2)
     0.5
     """
-    return float(f1_score(truth == UNKNOWN, labels == UNKNOWN, zero_division=0))
+    return float(sklearn_metrics.f1_score(truth == UNKNOWN, labels == UNKNOWN, zero_division=0))
 
 
 def f_out_of_all_unknown(truth: np.ndarray) -> float:
@@ -74,7 +72,7 @@ def f_out_of_all_unknown(truth: np.ndarray) -> float:
 
 def auroc(truth: np.ndarray, unknown_score: np.ndarray) -> float:
     """P(score of an unknown item > score of a known one) + P(equal) / 2."""
-    return float(roc_auc_score(truth == UNKNOWN, unknown_score))
+    return float(sklearn_metrics.roc_auc_score(truth == UNKNOWN, unknown_score))
 
 
 def oscr(truth: np.ndarray, nearest: np.ndarray, unknown_score: np.ndarray) -> float:
@@ -91,7 +89,7 @@ def oscr(truth: np.ndarray, nearest: np.ndarray, unknown_score: np.ndarray) -> f
     n_known, n_unknown = int(is_known.sum()), int((~is_known).sum())
     # Among all items an item has (rank - 1) scores below it and half of its ties; without those
     # that are known, what is left is how many unknown items it stands above.
-    below = rankdata(unknown_score)[is_known] - rankdata(unknown_score[is_known])
+    below = stats.rankdata(unknown_score)[is_known] - stats.rankdata(unknown_score[is_known])
     right = (nearest == truth)[is_known]
     return float((n_unknown - below[right]).sum() / (n_known * n_unknown))
 
@@ -122,7 +120,7 @@ def matched_accuracy(truth_classes: np.ndarray, groups: np.ndarray) -> float:
     found = groups >= 0
     table = np.zeros((groups.max() + 1, classes.max() + 1), int)
     np.add.at(table, (groups[found], classes[found]), 1)
-    return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(groups))
+    return float(table[optimize.linear_sum_assignment(table, maximize=True)].sum() / len(groups))
 
 
 def evaluate(truth: np.ndarray, predictions: Predictions) -> dict[str, float]:
@@ -203,8 +201,8 @@ def evaluate_groups(
         found = theirs >= 0
         share, are_several = float(np.mean(found)), len(np.unique(classes[found])) > 1
         for name, agreement in (
-            ("nmi", normalized_mutual_info_score),
-            ("ari", adjusted_rand_score),
+            ("nmi", sklearn_metrics.normalized_mutual_info_score),
+            ("ari", sklearn_metrics.adjusted_rand_score),
         ):
             agree = float(agreement(classes[found], theirs[found])) if are_several else 0.0
             figures[name] = share * agree
@@ -275,7 +273,9 @@ def _narrow(features: np.ndarray, seed: int) -> np.ndarray:
     n_axes = min(N_AXES, len(features))
     if n_axes == 0 or features.shape[1] <= N_AXES:
         return features
-    axes = PCA(n_axes, svd_solver="randomized", random_state=derive(seed, "k-means, axes"))
+    axes = decomposition.PCA(
+        n_axes, svd_solver="randomized", random_state=derive(seed, "k-means, axes")
+    )
     return np.asarray(axes.fit_transform(features))
 
 
@@ -289,7 +289,7 @@ def kmeans_groups(features: np.ndarray, n_groups: int, seed: int) -> np.ndarray:
     n_groups = min(n_groups, len(np.unique(rows, axis=0)))
     if n_groups == 0:
         return np.full(len(rows), -1)
-    means = KMeans(n_groups, n_init=10, random_state=derive(seed, "k-means"))
+    means = cluster.KMeans(n_groups, n_init=10, random_state=derive(seed, "k-means"))
     return np.asarray(means.fit_predict(rows))
 
 
@@ -299,7 +299,7 @@ def _match(clusters: np.ndarray, classes: np.ndarray, allowed: np.ndarray) -> np
     table = np.array([[np.sum(classes[clusters == n] == c) for c in allowed] for n in ids])
     matched = np.full(len(table) + 1, NO_CLASS)  # the last is that of items in no cluster, -1
     if table.size:
-        rows, columns = linear_sum_assignment(table, maximize=True)
+        rows, columns = optimize.linear_sum_assignment(table, maximize=True)
         matched[rows] = allowed[columns]
     return matched[clusters]
 

@@ -27,8 +27,10 @@ from files import (
 )
 from s2osc.app import origin
 from s2osc.app.classify import Request, classify_files, demo
+from s2osc.app.decide import redecide
 from s2osc.app.predict import predict_files
-from s2osc.app.results_folder import RESULTS
+from s2osc.app.result_files import load_result
+from s2osc.app.results_folder import RESULTS, version_of
 from s2osc.cli.main import main
 from s2osc.data.datasets import Dataset
 from s2osc.errors import OutputError, SettingsError
@@ -57,7 +59,9 @@ def quick_request(preset: str = "auto", **more: object) -> Request:
             "network.hidden": (16, 16),
         }.items()
     }
-    return Request(preset, changes | {"clusters.n_groups": 1} | more, device="cpu")
+    return Request(
+        preset, changes | {"clusters.n_groups": 1, "seeds.judges": 0} | more, device="cpu"
+    )
 
 
 LEAST = quick_request(
@@ -456,7 +460,7 @@ def test_a_seed_below_zero_is_refused():
 # The demo
 
 
-def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkeypatch, few_draws):
+def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkeypatch):
     digits = np.repeat(np.arange(10), 500)
     inputs = np.random.default_rng(0).integers(0, 40, (len(digits), 8, 8), dtype=np.uint8)
     inputs[np.arange(len(digits)), digits % 8] = 255
@@ -491,3 +495,13 @@ def test_a_pool_above_the_limit_is_fitted_on_a_sample_and_decided_again_alike(tm
     again = pq.read_table(out / "predictions.parquet")
     for column in ("item", "label", "p_known", "operating_point"):
         assert first[column].to_pylist() == again[column].to_pylist(), column
+
+
+def test_results_of_folds_are_decided_anew_as_others_are(finished, tmp_path):
+    out, items = tmp_path / "out", (finished / "known.npz", finished / "pool.npz")
+    result = classify_files(*items, out, quick_request(**{"seeds.judges": 100}))
+    assert result.seconds["folds"] > 0
+    once = load_result(version_of(finished / "out"))
+    assert len(result.evidence.seed_score) > len(once.evidence.seed_score)
+    again = redecide(out, {})
+    np.testing.assert_array_equal(again.answer.labels, result.answer.labels)

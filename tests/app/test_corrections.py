@@ -14,7 +14,7 @@ from s2osc.app.corrections import (
     read_corrections,
 )
 from s2osc.app.decide import redecide
-from s2osc.app.result import Result
+from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
 from s2osc.errors import DataError
@@ -126,7 +126,7 @@ def test_another_decision_leaves_the_persons_labels_alone(corrected, tmp_path):
     redecide(corrected, {"false_alarm": "0.3"})
     redecide(corrected, {"false_alarm": "0.05"})
     assert predictions(corrected) == before
-    assert Result.load(version_of(corrected)).corrections.sizes() == {NEW_CLASS: 8}
+    assert load_result(version_of(corrected)).corrections.sizes() == {NEW_CLASS: 8}
 
 
 def test_a_pool_with_nothing_unknown_still_has_what_a_person_calls_so(tmp_path, quick):

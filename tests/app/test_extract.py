@@ -77,7 +77,9 @@ def write(folder: Path, side: int) -> tuple[Path, Path]:
 
 
 def run(preset: str = "auto", backbone: str = "auto") -> Request:
-    return Request(preset, STEPS | {"clusters.n_groups": 1}, device="cpu", backbone=backbone)
+    return Request(
+        preset, STEPS | {"clusters.n_groups": 1, "seeds.judges": 0}, device="cpu", backbone=backbone
+    )
 
 
 @pytest.mark.parametrize(

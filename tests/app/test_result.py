@@ -9,14 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from s2osc.app.result import (
-    Result,
-    count_labels,
-    table_bytes,
-    write_skipped,
-    write_summary,
-    write_tables,
-)
+from s2osc.app.answer_tables import table_bytes, write_skipped
+from s2osc.app.origin import StreamPlace
+from s2osc.app.result import Result, count_labels
+from s2osc.app.result_files import load_result, save_result, write_summary, write_tables
 from s2osc.app.results_folder import UNFINISHED
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
@@ -84,7 +80,7 @@ def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
         device="cpu",
         versions={"s2osc": "0"},
         seconds={"read": 0.5},
-        stream={"window": 1},
+        stream=StreamPlace("s", 1, 2, "a digest", 3, ("fox",), "another"),
         embeddings=random.normal(size=(n, 3)).astype(np.float32),
         questions=(Question(3, "a", "a close call"),),
     )
@@ -212,19 +208,19 @@ def assert_same(one: object, other: object, *, without: tuple[str, ...] = ()) ->
 )
 def test_a_result_comes_back_exactly_before_its_page_is_made(tmp_path, changes):
     result = result_of(**changes)
-    result.save(tmp_path)
-    assert_same(result, Result.load(tmp_path))
+    save_result(result, tmp_path)
+    assert_same(result, load_result(tmp_path))
 
 
 def test_a_result_comes_back_exactly_from_its_scores(tmp_path):
     result = result_of()
-    result.save(tmp_path)
+    save_result(result, tmp_path)
     finish(tmp_path, result)
-    again = Result.load(tmp_path)
+    again = load_result(tmp_path)
     assert_same(result, again, without=("embeddings", "questions"))
     assert again.summary() == result.summary()
     other = result.decided(replace(result.decision, aim="recall"))
-    assert Result.load(tmp_path, {"aim": "recall"}).summary() == other.summary()
+    assert load_result(tmp_path, {"aim": "recall"}).summary() == other.summary()
 
 
 def test_only_unknown_items_have_a_group():
@@ -251,9 +247,9 @@ def test_warnings_about_the_audit_have_a_code_and_do_not_come_back_as_notes(tmp_
     result = result_of().decided(DecisionSettings(rule="seeds", false_alarm=0.001))
     summary = result.summary()
     assert summary["warning_codes"] == [None, "few_seeds"]
-    result.save(tmp_path)
+    save_result(result, tmp_path)
     finish(tmp_path, result)
-    assert Result.load(tmp_path).notes == ("two items were skipped",)
+    assert load_result(tmp_path).notes == ("two items were skipped",)
 
 
 def rewrite(path: Path, **changes: object) -> None:
@@ -293,38 +289,38 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_scores_are_refused_in_one_line(tmp_path, damage):
-    result_of().save(tmp_path)
+    save_result(result_of(), tmp_path)
     damage(tmp_path)
     with pytest.raises(DataError, match=r"\.parquet cannot be read") as refused:
-        Result.load(tmp_path)
+        load_result(tmp_path)
     assert "\n" not in str(refused.value)
 
 
 def test_scores_of_another_pool_are_refused(tmp_path):
     result = result_of()
-    result.save(tmp_path)
+    save_result(result, tmp_path)
     finish(tmp_path, result)
     table = pq.read_table(tmp_path / "scores.parquet")
     pq.write_table(table.slice(0, 30), tmp_path / "scores.parquet")
     with pytest.raises(DataError, match=r"scores of 30 items, but its summary\.json is about 40"):
-        Result.load(tmp_path)
+        load_result(tmp_path)
 
 
 def test_a_run_without_seeds_cannot_be_decided_anew(tmp_path):
     result = result_of(**WITHOUT_SEEDS)
     with pytest.raises(DataError, match=r"without seeds \(preset paper\)"):
         result.decided(DecisionSettings(rule="seeds"))
-    result.save(tmp_path)
+    save_result(result, tmp_path)
     finish(tmp_path, result)
     with pytest.raises(DataError, match=r"without seeds \(preset paper\), which keep nothing"):
-        Result.load(tmp_path)
+        load_result(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
 def test_a_damaged_summary_is_refused(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
     with pytest.raises(DataError, match=r"summary\.json cannot be read"):
-        Result.load(tmp_path)
+        load_result(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -343,16 +339,16 @@ def test_a_damaged_summary_is_refused(tmp_path, text):
 )
 def test_a_summary_whose_fields_are_of_another_kind_is_refused(tmp_path, edit):
     result = result_of()
-    result.save(tmp_path)
+    save_result(result, tmp_path)
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     write_summary(tmp_path, summary | edit)
     with pytest.raises(DataError, match=r"summary\.json cannot be read"):
-        Result.load(tmp_path)
+        load_result(tmp_path)
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no results: summary\.json is not there"):
-        Result.load(tmp_path)
+        load_result(tmp_path)
 
 
 def test_groups_change_and_nothing_else_of_the_answer():

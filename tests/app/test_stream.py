@@ -14,14 +14,9 @@ import pytest
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, snapshot, text
 from s2osc.app.classify import Request
 from s2osc.app.decide import redecide
-from s2osc.app.stream import (
-    answer_file,
-    init_files,
-    rename_in,
-    undo_last,
-    window_files,
-    write_open_queries,
-)
+from s2osc.app.stream.answer import answer_file, write_open_queries
+from s2osc.app.stream.begin import init_files, rename_in, undo_last
+from s2osc.app.stream.window import window_files
 from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.stream import store as storing
 from s2osc.stream.answers import read_answers
@@ -265,7 +260,7 @@ def label_group(path: Path, label: str) -> None:
     path.write_text(path.read_text().replace("group 0,,", f"group 0,{label},"))
 
 
-@pytest.mark.parametrize("step", ["stream.queries_table", "result.write_tables"])
+@pytest.mark.parametrize("step", ["stream.window.queries_table", "result_files.write_tables"])
 def test_a_window_that_fails_leaves_stream_and_results_as_they_were(work, monkeypatch, step):
     def fails(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

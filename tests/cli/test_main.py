@@ -1,5 +1,6 @@
 """The command line: what it prints, what it returns, and that it is quick and tidy."""
 
+import contextlib
 import io
 import json
 import os
@@ -452,6 +453,34 @@ def test_words_that_are_no_command_exit_with_2(words, capsys):
     assert "usage: s2osc" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "classify --known=known.npz --pool=pool.npz --out={}",
+        "predict --model=out/model --items=pool.npz --out={}.csv",
+        "predict --model={} --items=pool.npz --out=new.csv",
+        "decide --out={}",
+        "report --out={}",
+        "check --out={}",
+        "export --results=out --format=csv --to={}.csv",
+        "export --results={} --format=csv --to=new.csv",
+        "page --no-browser --results={}",
+        "page --no-browser --state={}",
+        "stream init --known=known.npz --state={}",
+        "stream status --state={}",
+        "bench report --results={}",
+        "data list --folder={}",
+    ],
+)
+def test_a_path_too_long_for_the_disk_is_refused_in_one_line(finished, words, capsys):
+    before = snapshot(finished)
+    with contextlib.chdir(finished):
+        code = main(words.format("a" * 300).split())
+    complaint = capsys.readouterr().err
+    assert (code, complaint.count("\n")) == (2, 1), complaint
+    assert snapshot(finished) == before
+
+
 # The process
 
 
@@ -530,7 +559,8 @@ def test_ctrl_c_leaves_nothing_behind_and_exits_with_130(finished, tmp_path, qui
 
 
 @pytest.mark.parametrize(
-    "step", ["classify.open_known_beside", "result.write_tables", "result.write_measured"]
+    "step",
+    ["classify.open_known_beside", "result_files.write_tables", "result_files.write_measured"],
 )
 def test_ctrl_c_at_any_step_keeps_earlier_results(finished, tmp_path, quick, monkeypatch, step):
     def interrupt(*_: object, **__: object) -> None:

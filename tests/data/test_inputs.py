@@ -249,6 +249,11 @@ def test_a_limit_on_megapixels_is_a_number_above_0(known, pool, limit):
         read_known_and_pool(known, pool, max_megapixels=limit)
 
 
+def test_a_limit_on_megapixels_is_checked_for_vectors_too(pool_vectors):
+    with pytest.raises(SettingsError, match="--max-megapixels is nan"):
+        read_items(pool_vectors, like=VECTORS_3, max_megapixels=float("nan"))
+
+
 def test_known_items_at_a_path_too_long_for_the_disk_are_not_there(tmp_path, pool):
     with pytest.raises(DataError, match="there is no file or folder"):
         known_of(tmp_path / ("a" * 300), pool)

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
 from files import (
     easy_images,
@@ -23,6 +25,11 @@ from files import (
 from fuzz.outcomes import Outcome
 from s2osc.bench.records import write_record
 from s2osc.cli.main import main
+from s2osc.page import server
+from s2osc.page.project import TOKEN, ActRequest
+from s2osc.page.security import read_token
+from s2osc.page.server import guarded_app
+from s2osc.page.work import ROUNDS_FILE, PoolWork, Work, opened_work
 
 TINY = (
     *(f"--set={r}.training.epochs=1" for r in ("teacher", "student")),
@@ -30,6 +37,7 @@ TINY = (
     *(f"--set={r}.network.hidden=8,8" for r in ("teacher", "student")),
     *(f"--set={r}.network.widths=8,8,8" for r in ("teacher", "student")),
     "--groups=1",
+    "--set=seeds.judges=0",
     "--device=cpu",
 )
 
@@ -67,9 +75,11 @@ def world(tmp_path_factory, _logs) -> Path:
     Image.fromarray(photos[0].repeat(8, 0).repeat(8, 1)).save(folder / "photos" / "a.jpg")
     words = [f"--known={folder / 'known.npz'}", f"--pool={folder / 'pool.npz'}"]
     assert main(["classify", *words, f"--out={folder / 'out'}", *TINY]) == 0
-    words = [f"--known={folder / 'photos'}", f"--pool={folder / 'photos'}", "--backbone=scratch"]
+    write_images(folder / "few", names[::8], photos[::8])
+    words = [f"--known={folder / 'photos'}", f"--pool={folder / 'few'}", "--backbone=scratch"]
     assert main(["classify", *words, f"--out={folder / 'seen'}", *TINY]) == 0
     make_check(folder)
+    make_page(folder)
     make_stream(folder)
     text(folder / "said.csv", "item,label,by,at", "1,fox,Ann,monday", "2,fox,,", "3,unknown,,")
     text(folder / "renamed.csv", "item,label", "left/0.png,fox")
@@ -88,6 +98,36 @@ def make_check(folder: Path) -> None:
     labelled = text(folder / "some.csv", first, *(f"{item}left" for item in items[:4]))
     assert main(["check", out, f"--labels={labelled}"]) == 0
     text(folder / "checked.csv", first, *(f"{item}corner" for item in items[4:]))
+
+
+def make_page(folder: Path) -> None:
+    """A page on which somebody has labelled, learnt and looked."""
+    with opened_work(folder / "seen", None) as work:
+        project = work.project
+        project.act(ActRequest("a key of 8 or more", "Ada", "label", "class fox", (0, 1)))
+        project.opened.picture(0, "small")
+        assert isinstance(work, PoolWork)
+        work.rounds.write(project.folder / ROUNDS_FILE)
+        read_token(project.folder / TOKEN)
+
+
+@pytest.fixture
+def _ask_instead_of_serving(monkeypatch) -> None:
+    """`s2osc page` answers what a browser asks for first, and ends."""
+
+    def answer(work: Work, bound: socket.socket, *, token: str, hosts: tuple[str, ...]) -> None:
+        port = bound.getsockname()[1]
+        app = guarded_app(work, token=token, port=port, hosts=hosts)
+        browser = TestClient(app, base_url=f"http://127.0.0.1:{port}")
+        browser.get("/", params={"token": token})
+        pool = work.project.opened.key
+        for path in ("project", "columns", "map", "changes", "learning", "people", "check"):
+            assert browser.get(f"/api/{path}").status_code in (200, 400), path
+        for row in (0, 1):
+            assert browser.get(f"/api/items/{row}").status_code in (200, 400)
+            assert browser.get(f"/pictures/{pool}/{row}/small").status_code in (200, 400)
+
+    monkeypatch.setattr(server, "serve", answer)
 
 
 def make_stream(folder: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fuzz.conftest import TINY
 from fuzz.mutations import (
+    BYTES,
     CSV,
     JSON,
     NPY,
@@ -27,6 +28,8 @@ from fuzz.mutations import (
     put,
 )
 from fuzz.outcomes import outcome_of
+
+pytestmark = pytest.mark.usefixtures("_ask_instead_of_serving")
 
 QUICK, SLOW = 6, 52
 """Damaged files of each kind that the quick and the slow tests try."""
@@ -66,6 +69,12 @@ def model(file: str, mutations: tuple[Mutation, ...], folder: str = "out") -> Ki
 def results(file: str, mutations: tuple[Mutation, ...]) -> Kind:
     words = ("decide", "--out=out", "--false-alarm=0.2")
     return Kind(f"out/{file}", mutations, words, ("out",), ("out",))
+
+
+def page(file: str, mutations: tuple[Mutation, ...]) -> Kind:
+    """What a page keeps beside its results, whose other files stay as they are."""
+    words = ("page", "--results=seen", "--no-browser", "--port=0")
+    return Kind(f"seen/.s2osc-page/{file}", mutations, words, ("seen",), ("seen/summary.json",))
 
 
 def state(file: str, mutations: tuple[Mutation, ...], *words: str) -> Kind:
@@ -112,9 +121,13 @@ KINDS = {
     ),
     "export-list": Kind(
         *("handed/.s2osc-export.json", JSON),
-        ("export", "--results=seen", "--to=handed", "--format=folders", "--force", "--pool=photos"),
-        *(("seen", "photos", "handed"), ("seen", "photos")),
+        ("export", "--results=seen", "--to=handed", "--format=folders", "--force", "--pool=few"),
+        *(("seen", "few", "handed"), ("seen", "few")),
     ),
+    "page-acts": page("acts.sqlite", BYTES + PLACES),
+    "page-rounds": page("rounds.json", JSON + PLACES),
+    "page-thumbnails": page("thumbnails.sqlite", BYTES + PLACES),
+    "page-token": page("token", BYTES + PLACES),
     "report": results("report.safetensors", TENSORS),
     "results-model": results("model/model.json", JSON),
     "stream": state("stream.json", JSON + PLACES, "status"),

@@ -45,12 +45,12 @@ def run(words: tuple[str, ...], folder: Path) -> tuple[int, str, str]:
 
 
 def without_seconds(found: Any) -> Any:
-    """JSON without what differs from run to run."""
+    """JSON without what differs from run to run, or from folder to folder."""
     if isinstance(found, dict):
         return {
             key: without_seconds(value)
             for key, value in found.items()
-            if not key.startswith("seconds") and key not in ("written", "origin")
+            if not key.startswith("seconds") and key not in ("written", "origin", "results")
         }
     return [without_seconds(value) for value in found] if isinstance(found, list) else found
 
@@ -107,7 +107,7 @@ def handed(folder: Path) -> Any:
     return snapshot(place if place.exists() else folder / ".handed.s2osc-old")
 
 
-EXPORT = ("export", "--results=seen", "--pool=photos", "--to=handed", "--format=folders")
+EXPORT = ("export", "--results=seen", "--pool=few", "--to=handed", "--format=folders")
 CLASSIFY = ("classify", "--known=known.npz", "--pool=pool.npz", *TINY)
 COMMANDS = {
     "classify": Command((*CLASSIFY, "--out=new"), ("known.npz", "pool.npz"), results("new")),
@@ -124,7 +124,7 @@ COMMANDS = {
     "report": Command(("report", "--out=out"), ("out",), pages("out")),
     "export": Command(
         (*EXPORT, "--force", "--corrections=renamed.csv"),
-        ("seen", "photos", "handed", "renamed.csv"),
+        ("seen", "few", "handed", "renamed.csv"),
         handed,
     ),
     "init": Command(

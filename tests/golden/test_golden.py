@@ -16,6 +16,8 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.presets import FAST, PLAIN
 from samples import make_blobs, open_set, shrink
 
+pytestmark = pytest.mark.usefixtures("all_draws")
+
 KEPT = Path(__file__).with_name("blobs.json")
 METHODS = {"fast": FAST, "plain": PLAIN}
 TOLERANCE = 0.03  # one item of D_out is 0.025

@@ -1,6 +1,7 @@
 """Nobody else gets in: each way that was thought of is tried."""
 
 import os
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +9,7 @@ import pytest
 
 from page_helpers import HOST, TOKEN, act
 from s2osc.cli.main import main
+from s2osc.files import part_of
 from s2osc.page.security import read_token
 
 PATHS = (
@@ -149,6 +151,26 @@ def test_the_token_is_kept_for_its_owner_alone(tmp_path):
     assert read_token(tmp_path / "other") != token
 
 
+def test_nobody_else_can_read_the_token_at_any_moment(tmp_path, monkeypatch):
+    modes = []
+
+    def replace(part, path):
+        modes.append(stat.S_IMODE(os.stat(part).st_mode))
+        os.rename(part, path)
+
+    part_of(tmp_path / "token").touch(0o644)  # left by a process that was killed
+    monkeypatch.setattr(os, "replace", replace)
+    read_token(tmp_path / "token")
+    assert modes == [0o600]
+
+
+def test_a_token_that_others_could_read_is_replaced(tmp_path):
+    token = read_token(tmp_path / "token")
+    os.chmod(tmp_path / "token", 0o644)
+    assert read_token(tmp_path / "token") != token
+    assert stat.S_IMODE(os.stat(tmp_path / "token").st_mode) == 0o600
+
+
 def test_an_address_that_others_reach_needs_a_word(out, capsys):
     assert main(["page", f"--results={out}", "--host=0.0.0.0", "--no-browser"]) == 2
     assert "give --i-know if that is meant" in capsys.readouterr().err
@@ -157,3 +179,12 @@ def test_an_address_that_others_reach_needs_a_word(out, capsys):
 def test_a_second_page_on_the_same_results_is_refused(work, capsys):
     assert main(["page", f"--results={work.project.out}", "--no-browser"]) == 2
     assert "another page is open on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 31, b"\xff" * 40, b"a b" * 20, b"x" * 10_000])
+def test_a_damaged_token_is_replaced(tmp_path, content):
+    place = tmp_path / "token"
+    place.touch(0o600)
+    place.write_bytes(content)
+    assert re.fullmatch("[A-Za-z0-9_-]{32,}", read_token(place))
+    assert read_token(place) == read_token(place)

@@ -10,7 +10,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from page_helpers import HOST, PORT, TOKEN, act
-from s2osc.app.result import Result
+from s2osc.app.result_files import load_as_decided, load_result
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
 from s2osc.page.server import guarded_app
@@ -102,7 +102,7 @@ def test_an_item_says_why_it_is_called_so_and_what_it_is_like(browser, work):
 
 def test_the_answer_of_the_tables_is_the_one_that_is_decided_anew(out):
     version = version_of(out)
-    quick, whole = Result.load_as_decided(version), Result.load(version)
+    quick, whole = load_as_decided(version), load_result(version)
     assert quick.names == whole.names
     for name in ("labels", "groups", "nearest"):
         np.testing.assert_array_equal(getattr(quick.answer, name), getattr(whole.answer, name))
@@ -134,7 +134,7 @@ def test_the_operating_point_moves_into_the_results(browser, work):
     assert int((labels == -1).sum()) == n_unknown
     result = work.project.write_results()
     assert int(result.answer.is_unknown.sum()) == n_unknown
-    saved = Result.load(version_of(work.project.out))
+    saved = load_result(version_of(work.project.out))
     assert int(saved.answer.is_unknown.sum()) == n_unknown
 
 

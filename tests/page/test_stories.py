@@ -336,7 +336,10 @@ def test_three_windows_of_a_stream_with_two_new_classes_a_mistake_and_its_undo(s
         job = server.wait_for_job()
         assert job["state"] == "done", job
         page.locator("h3", has_text="Before and after").wait_for()
+        page.get_by_role("table", name="What moved").wait_for()
         status = server.ask("/api/learning")
+        moved = [new for _, new, n in status["last"]["moves"] for _ in range(n)]
+        assert all(moved.count(name) > len(rows[name]) / 2 for name in ("corner", "middle"))
         assert {"corner", "middle"} <= status["stream"]["classes"].keys()
         assert status["n_labels"] == 0
         feed(server, draw_items(stream / "wednesday", both, 4))

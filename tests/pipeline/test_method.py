@@ -34,9 +34,6 @@ PLAIN_MODES = pytest.mark.parametrize("method", [TINY, MANY], ids=["one", "many"
 SEEDED_MODES = pytest.mark.parametrize("method", [SEEDED, SEEDED_MANY], ids=["one", "many"])
 
 
-pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 @pytest.fixture(scope="module")
 def solution():
     return TINY.fit(BLOBS.known, BLOBS.pool, seed=0)

@@ -14,7 +14,8 @@ from shlex import quote
 from typing import NamedTuple
 
 from s2osc.app.report import check_described, rewrite_results
-from s2osc.app.result import COPY_AGAIN, Result
+from s2osc.app.result import Result
+from s2osc.app.result_files import COPY_AGAIN, load_result
 from s2osc.app.results_folder import DRAWING, ResultsFolder, results_folder
 from s2osc.data.answers import label_table, read_labels
 from s2osc.errors import DataError, OutputError, SettingsError
@@ -28,7 +29,7 @@ from s2osc.types import UNKNOWN
 CHECK = "check.csv"
 LIKE = f"the {CHECK} that `s2osc check --n` wrote"
 USUAL = (30, 100, 300)
-"""Numbers of labels of which it is said beforehand what they will tell."""
+"""Numbers of labels for which the width of the intervals is stated beforehand."""
 
 
 class Asked(NamedTuple):
@@ -137,7 +138,7 @@ def open_result(out: Path) -> Iterator[tuple[ResultsFolder, Result]]:
     """A folder of results, locked, and what it holds."""
     with results_folder(out, update=True) as folder:
         with guarded(out, COPY_AGAIN):
-            result = Result.load(folder.version)
+            result = load_result(folder.version)
         check_described(folder)
         yield folder, result
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.app.answer_tables import skipped_note
 from s2osc.app.corrections import (
     NO_CORRECTIONS,
     Corrections,
@@ -29,7 +30,8 @@ from s2osc.app.extract import (
 )
 from s2osc.app.origin import Origin, demo_items
 from s2osc.app.report import describe_result
-from s2osc.app.result import Result, skipped_note
+from s2osc.app.result import Result
+from s2osc.app.result_files import save_result
 from s2osc.app.results_folder import ResultsFolder, results_folder
 from s2osc.data.columns import Table, choose_columns, notes_on_columns
 from s2osc.data.images import InputShape
@@ -109,7 +111,7 @@ def classify_files(
     ``clock`` holds the seconds that passed before.
     """
     device, clock = check_request(request), clock or Stopwatch()
-    said = read_corrections(corrections) if isinstance(corrections, Path) else corrections
+    given = read_corrections(corrections) if isinstance(corrections, Path) else corrections
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
         with clock("read"), collect_warnings() as notes:
@@ -135,7 +137,7 @@ def classify_files(
             device=device,
             clock=clock,
             notes=notes,
-            corrections=said.matched(pool_items.names, where),
+            corrections=given.matched(pool_items.names, where),
         )
         place = Path(pool.address) if isinstance(pool, PartedPool) else pool
         return publish_result(folder, replace(result, origin=origin_of(request, known, place)))
@@ -186,7 +188,7 @@ def publish_result(folder: ResultsFolder, result: Result) -> Result:
     """The answer and the model first, then the same with words and page."""
     clock = Stopwatch(result.seconds)
     with clock("save"), folder.publish() as stage:
-        result.save(stage)
+        save_result(result, stage)
     return describe_result(folder, replace(result, seconds=clock.seconds))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.app.report import rewrite_results
-from s2osc.app.result import COPY_AGAIN, Result
+from s2osc.app.result import Result
+from s2osc.app.result_files import COPY_AGAIN, load_result
 from s2osc.app.results_folder import results_folder
 from s2osc.errors import SettingsError
 from s2osc.files import guarded
@@ -49,7 +50,7 @@ def redecide(out: Path, changes: Mapping[str, Any], regrouping: Regrouping = AS_
     changes = {"rule": "seeds", **changes} if changes else {}
     with results_folder(out, update=True) as folder:
         with guarded(out, COPY_AGAIN):  # figures of an edited table go through the decision, too
-            result = Result.load(folder.version, changes)
+            result = load_result(folder.version, changes)
         if regrouping != AS_THEY_ARE:
             result = result.regrouped(
                 regrouping.n_groups, merge=regrouping.merge, split=regrouping.split

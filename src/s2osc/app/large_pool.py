@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from s2osc.app.answer_tables import skipped_note, write_skipped
 from s2osc.app.classify import Request, check_request, choose_method, choose_representation
 from s2osc.app.extract import Representation, named_backbone
 from s2osc.app.part_work import (
@@ -27,7 +28,7 @@ from s2osc.app.part_work import (
     SampleWorker,
     StrataWorker,
 )
-from s2osc.app.result import skipped_note, write_skipped, write_summary
+from s2osc.app.result_files import write_summary
 from s2osc.app.run_folder import GOES_ON, RunFolder, run_folder
 from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
 from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts

@@ -18,6 +18,19 @@ DEMO = Protocol(known_classes=tuple(range(6)), unknown_classes=(6, 7), sizes=(30
 
 
 @dataclass(frozen=True)
+class StreamPlace:
+    """Where in a stream the window is that results are of."""
+
+    state: str  # the folder of the stream
+    window: int
+    version: int | None  # of the state that holds the window
+    answer: str | None  # a digest of the answer
+    asked: int  # items that a person is asked about
+    new_classes: tuple[str, ...]
+    after: str  # a digest of the state before
+
+
+@dataclass(frozen=True)
 class Origin:
     """When results were made, of which files, and choices of a user that stand nowhere else."""
 

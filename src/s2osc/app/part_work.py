@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from s2osc.app.answer_tables import answer_table, texts_of
 from s2osc.app.extract import Representation
-from s2osc.app.result import answer_table, count_labels, texts_of
+from s2osc.app.result import count_labels
 from s2osc.app.run_folder import GOES_ON, RunFolder, written_table
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Skipped, items_like
 from s2osc.data.parts import Part, PartedPool

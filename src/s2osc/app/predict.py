@@ -2,14 +2,9 @@
 
 from pathlib import Path
 
+from s2osc.app.answer_tables import TABLE_WRITERS, skipped_note, table_bytes, texts_of
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.output import result_file
-from s2osc.app.result import (
-    TABLE_WRITERS,
-    skipped_note,
-    table_bytes,
-    texts_of,
-)
 from s2osc.app.results_folder import read_current
 from s2osc.data.inputs import MAX_MEGAPIXELS, read_items
 from s2osc.errors import SettingsError, collect_warnings

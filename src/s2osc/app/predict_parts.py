@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from s2osc.app.answer_tables import skipped_note
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.part_work import NOTHING as NO_COUNTS
 from s2osc.app.part_work import Answered, AnswerWorker, PartCounts, PartReader
-from s2osc.app.result import skipped_note, write_summary
+from s2osc.app.result_files import write_summary
 from s2osc.app.results_folder import read_current
 from s2osc.app.run_folder import GOES_ON, run_folder
 from s2osc.data.inputs import MAX_MEGAPIXELS

@@ -6,6 +6,7 @@ from s2osc.app.classify import Request, classify_files, demo
 from s2osc.app.corrections import Corrections
 from s2osc.app.extract import AUTO, SCRATCH
 from s2osc.app.result import Result
+from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import version_of
 from s2osc.data.parts import is_parted, open_parts
 from s2osc.errors import DataError, SettingsError
@@ -14,7 +15,7 @@ from s2osc.nets.backbones import EFFICIENTNET
 
 def refit_results(out: Path, corrections: Corrections) -> Result:
     """Replace the results in ``out`` by those of a new fit."""
-    before = Result.load(version_of(out))
+    before = load_result(version_of(out))
     origin = before.origin
     if origin is None or (origin.known is None) != origin.is_demo:
         raise DataError(

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from s2osc.app.result import COPY_AGAIN, Result, write_check, write_summary, write_tables
+from s2osc.app.result import Result
+from s2osc.app.result_files import COPY_AGAIN, load_result, write_check, write_summary, write_tables
 from s2osc.app.results_folder import (
     CHECKED,
     DRAWING,
@@ -116,7 +117,7 @@ def rewrite_results(folder: ResultsFolder, result: Result) -> None:
 def report_files(out: Path) -> Result:
     """Make the page and the words of results that lack them, or make them anew."""
     with results_folder(out, update=True) as folder:
-        result = Result.load(folder.version)
+        result = load_result(folder.version)
         if (folder.version / UNFINISHED).is_file():
             return describe_result(folder, result)
         with guarded(out, COPY_AGAIN):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2osc.app.classify import Request, choose_method, read_known
-from s2osc.app.result import write_summary
+from s2osc.app.result_files import write_summary
 from s2osc.app.results_folder import RESULTS, results_folder
-from s2osc.app.stream import check_learner, check_names
+from s2osc.app.stream.begin import check_learner, check_names
 from s2osc.bench.tables.rendering import Table, to_markdown
 from s2osc.bench.tasks.stream import (
     describe_stream,

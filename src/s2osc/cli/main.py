@@ -9,6 +9,7 @@ torch and everything that imports it load inside the commands, so that ``--help`
 """
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -30,6 +31,7 @@ from s2osc.errors import OutputError, ReportError, S2OSCError, S2OSCWarning
 from s2osc.version import __version__
 
 EXIT_FAILED, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
+LONGEST_PATH = 60  # characters of a path that is named in a complaint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,6 +69,12 @@ def _run(words: Sequence[str]) -> int:
             options.command(options)
     except SystemExit as end:  # argparse has printed help, or what is wrong with the words
         code = end.code
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise OutputError(
+            f"the path {_start(error.filename)} is too long for the disk; shorten it"
+        ) from error
     else:
         code = 0
     sys.stdout.flush()  # what cannot be printed shows here, not when Python ends
@@ -148,6 +156,12 @@ def _summary(error: BaseException) -> str:
     from s2osc.files import reason
 
     return f"{type(error).__name__} ({reason(error)})"
+
+
+def _start(path: Any) -> str:
+    """Enough of a path to find it among the words of a command."""
+    text = os.fsdecode(path) if path else "of a file"
+    return f"{text[:LONGEST_PATH]}..." if len(text) > LONGEST_PATH else text
 
 
 def _log(error: BaseException, words: Sequence[str]) -> str:

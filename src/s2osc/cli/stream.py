@@ -33,7 +33,7 @@ from s2osc.text import listed
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from s2osc.app.stream import Answered
+    from s2osc.app.stream.answer import Answered
     from s2osc.stream.history import WindowRecord
     from s2osc.stream.status import ClassStatus
     from s2osc.stream.update import Account
@@ -178,7 +178,7 @@ def _add_simulate(actions: Any) -> None:
 
 
 def init(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import init_files
+    from s2osc.app.stream.begin import init_files
     from s2osc.progress import shown
 
     request = request_of(options)
@@ -203,7 +203,7 @@ def window(options: argparse.Namespace) -> None:
 
     clock = Stopwatch()
     with clock("start"):
-        from s2osc.app.stream import window_files
+        from s2osc.app.stream.window import window_files
         from s2osc.stream.queries import QuerySettings
     with shown():
         found = window_files(
@@ -237,7 +237,7 @@ def window(options: argparse.Namespace) -> None:
 
 
 def queries(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import write_open_queries
+    from s2osc.app.stream.answer import write_open_queries
 
     n_open = write_open_queries(options.state, options.out, force=options.force)
     say = printer()
@@ -247,7 +247,7 @@ def queries(options: argparse.Namespace) -> None:
 
 
 def answer(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import answer_file
+    from s2osc.app.stream.answer import answer_file
     from s2osc.progress import shown
 
     with shown():
@@ -298,13 +298,13 @@ def status(options: argparse.Namespace) -> None:
 
 
 def undo(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import undo_last
+    from s2osc.app.stream.begin import undo_last
 
     print(f"Undone: {undo_last(options.state)}")
 
 
 def rename(options: argparse.Namespace) -> None:
-    from s2osc.app.stream import rename_in
+    from s2osc.app.stream.begin import rename_in
 
     new = rename_in(options.state, options.old, options.new)
     print(f"The class {options.old!r} is now called {new!r}")

@@ -17,13 +17,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
 
 from s2osc.codec import fields_from_plain
 from s2osc.errors import DataError
+from s2osc.lazy import lazily
 from s2osc.text import listed, plural, shortened
 from s2osc.types import LARGEST_INPUT, check_inputs
+
+impute = lazily("sklearn.impute")
+preprocessing = lazily("sklearn.preprocessing")
 
 FEWEST_ROWS = 20
 """Numbers of fewer rows may differ by chance."""
@@ -59,10 +61,6 @@ class Table:
 
     def keep(self, rows: Sequence[int] | np.ndarray) -> "Table":
         return Table({name: values[rows] for name, values in self.columns.items()})
-
-    @property
-    def has_words(self) -> bool:
-        return any(values.dtype == object for values in self.columns.values())
 
     def in_words(self) -> list[str]:
         """Each row in words, its first columns only.
@@ -160,15 +158,15 @@ class TableEncoder:
         return {name: n for name, n in found.items() if n}
 
     @cached_property
-    def _imputer(self) -> SimpleImputer:
+    def _imputer(self) -> Any:
         # Fitted to one row, which is its own median.
         fills = [[column.fill for column in self.numbers]]
-        return SimpleImputer(strategy="median").fit(np.array(fills))
+        return impute.SimpleImputer(strategy="median").fit(np.array(fills))
 
     @cached_property
-    def _one_hot(self) -> OneHotEncoder:
+    def _one_hot(self) -> Any:
         categories = [np.array(column.words, object) for column in self.words]
-        encoder = OneHotEncoder(
+        encoder = preprocessing.OneHotEncoder(
             categories=categories, handle_unknown="ignore", sparse_output=False, dtype=np.float32
         )
         # All it could learn is given; scikit-learn wants to see a row all the same.

@@ -15,11 +15,13 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 from PIL import Image
-from scipy.io import loadmat
 
 from s2osc.errors import DataError
 from s2osc.files import guarded
+from s2osc.lazy import lazily
 from s2osc.progress import track
+
+scipy_io = lazily("scipy.io")
 
 Arrays = tuple[np.ndarray, np.ndarray]
 """Images, (n, H, W) or (n, H, W, 3) uint8, and one int64 label each."""
@@ -95,7 +97,7 @@ def read_svhn(path: Path) -> Arrays:
     Give it only files whose checksum is right: scipy can crash on others.
     """
     with _reading(path):
-        content = loadmat(path, variable_names=("X", "y"))
+        content = scipy_io.loadmat(path, variable_names=("X", "y"))
     images, labels = content.get("X"), content.get("y")
     if images is None or labels is None:
         raise damaged(path, "lacks the arrays X and y")

@@ -256,6 +256,8 @@ def _class_order(name: str) -> tuple[bool, float, str]:
 
 def measure_items(source: Source, max_megapixels: float) -> tuple[Source, list[Header]]:
     """The size of every image, and the source without those that have none, or no words."""
+    if not 0 < max_megapixels < inf:
+        raise SettingsError(f"--max-megapixels is {max_megapixels:g}; give a number above 0")
     if source.kind == "texts":
         assert isinstance(source.content, np.ndarray)
         reasons = ["" if text.strip() else "its text is empty" for text in source.content]
@@ -263,8 +265,6 @@ def measure_items(source: Source, max_megapixels: float) -> tuple[Source, list[H
     if source.kind != "images":
         return source, []
     assert not isinstance(source.content, Table)
-    if not 0 < max_megapixels < inf:
-        raise SettingsError(f"--max-megapixels is {max_megapixels:g}; give a number above 0")
     if isinstance(source.content, np.ndarray):
         n_images, height, width = source.content.shape[:3]
         return source, [Header(width, height, source.content.ndim == 4)] * n_images

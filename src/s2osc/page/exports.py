@@ -1,4 +1,4 @@
-"""Out of the page: the same files as `s2osc export` writes, with what people said."""
+"""Out of the page: the same files as `s2osc export` writes, with the labels of people."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ FORMS = (
     Form(
         CORRECTIONS,
         "Corrections",
-        "What people said, for `s2osc classify --corrections`.",
+        "The labels of people, for `s2osc classify --corrections`.",
         "corrections.csv",
     ),
 )
@@ -65,7 +65,7 @@ def write_export(project: Project, name: str) -> Path:
     form = next((form for form in FORMS if form.id == name), None)
     if form is None:
         raise DataError(f"{name!r:.50} is no form of export")
-    with project.turn:
+    with project.mutex:
         out = project.out
         if out is None:
             raise DataError("there is no window yet")
@@ -76,8 +76,8 @@ def write_export(project: Project, name: str) -> Path:
             return place / form.place
         project.write_results()
         to = _target(project, place, form)
-        said = corrections_of(project, ignored=form.id != "known")
-        export_results(out, to, form.id, corrections=said, force=True)
+        corrections = corrections_of(project, ignored=form.id != "known")
+        export_results(out, to, form.id, corrections=corrections, force=True)
         return to
 
 

@@ -58,7 +58,7 @@ class Jobs:
     """At most one job at a time."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._mutex = threading.Lock()
         self._process: BaseProcess | None = None
         self.current: Job | None = None
 
@@ -75,7 +75,7 @@ class Jobs:
         then: Callable[[Any], None],
     ) -> Job:
         """Run ``work`` in a process; ``then`` gets what it returns, in a thread of this one."""
-        with self._turn:
+        with self._mutex:
             if self.is_busy:
                 raise DataError("the model is at work already; wait for it, or cancel it")
             here, there = multiprocessing.get_context("spawn").Pipe(duplex=False)
@@ -91,7 +91,7 @@ class Jobs:
 
     def cancel(self) -> None:
         """End the work; everything is then as it was before."""
-        with self._turn:
+        with self._mutex:
             job, process = self.current, self._process
             if job is None or process is None or job.state != "running":
                 raise DataError("nothing is at work")

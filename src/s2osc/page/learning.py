@@ -14,6 +14,7 @@ import numpy as np
 
 from s2osc.app.corrections import Corrections
 from s2osc.app.results_folder import link_or_copy, results_folder, version_of
+from s2osc.errors import S2OSCError
 from s2osc.page.pool import Pool
 from s2osc.page.project import FOLDER
 from s2osc.pipeline.audit.record import Audit
@@ -62,18 +63,25 @@ def called(pool: Pool) -> np.ndarray:
 
 def compare(before: Pool, after: Pool) -> dict[str, Any]:
     """What a new fit of the same items changed."""
-    old, new = called(before), called(after)
-    moved = Counter(zip(old[old != new].tolist(), new[old != new].tolist(), strict=True))
     audits = before.result.audit, after.result.audit
     known = before.result.classes
     return {
-        "n_changed": int(np.sum(old != new)),
-        "moves": [[a, b, n] for (a, b), n in moved.most_common(MOST_MOVES)],
+        **_moves(called(before), called(after)),
         "new_classes": [name for name in after.result.classes if name not in known],
         "known_accuracy": _pair(*(_estimate(audit, "known_accuracy") for audit in audits)),
         "false_alarm": _pair(*(_estimate(audit, "false_alarm") for audit in audits)),
         "classes": _by_class(known, *(_accuracies(audit) for audit in audits)),
         "kept": _forgotten(*audits),
+    }
+
+
+def _moves(before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+    """How many items changed class, and from which to which, the most frequent first."""
+    changed = before != after
+    moved = Counter(zip(before[changed].tolist(), after[changed].tolist(), strict=True))
+    return {
+        "n_changed": int(changed.sum()),
+        "moves": [[a, b, n] for (a, b), n in moved.most_common(MOST_MOVES)],
     }
 
 
@@ -149,7 +157,7 @@ def classify_window(
     state: Path, pool: Path, out: Path, archive: Path, budget: int
 ) -> dict[str, Any]:
     """Answer for the next window of a stream."""
-    from s2osc.app.stream import window_files  # noqa: PLC0415
+    from s2osc.app.stream.window import window_files  # noqa: PLC0415
     from s2osc.stream.queries import QuerySettings  # noqa: PLC0415
 
     keep_state(state, archive)
@@ -158,17 +166,33 @@ def classify_window(
     return read_stream(state)
 
 
+def _named_or_why(state: Path, out: Path) -> np.ndarray | str:
+    """The class of each item of the last window; why not, where its files are gone."""
+    from s2osc.app.stream.answer import name_window  # noqa: PLC0415
+
+    try:
+        return name_window(state, out)
+    except S2OSCError as error:
+        return str(error)
+
+
 def learn_window(
     state: Path, out: Path, archive: Path, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """Take people's labels of the last window in: of items that were asked about, and of others."""
-    from s2osc.app.stream import learn_labels  # noqa: PLC0415
+    from s2osc.app.stream.answer import learn_labels  # noqa: PLC0415
 
     keep_state(state, archive)
-    before = read_stream(state)
+    before, former = read_stream(state), _named_or_why(state, out)
     answered = learn_labels(state, out, labels)
     keep_state(state, archive)
-    after = read_stream(state)
+    after, named = read_stream(state), _named_or_why(state, out)
+    moves: dict[str, Any] = {"n_changed": None, "moves": []}
+    notes = list(answered.notes) if answered else []
+    if isinstance(former, str) or isinstance(named, str):
+        notes.append(f"Which items changed class is not known: {named}.")
+    else:
+        moves = _moves(former, named)
     account = answered.account if answered else None
     kept = [
         f"The loss on {what} {'did not rise' if losses.holds else 'rose'}: "
@@ -186,12 +210,11 @@ def learn_window(
     return {
         "status": after,
         "change": {
-            "n_changed": None,
-            "moves": [],
+            **moves,
             "new_classes": [n for n in after["classes"] if n not in before["classes"]],
             "known_accuracy": None,
             "false_alarm": None,
             "classes": _by_class(list(before["classes"]), *accuracies),
-            "kept": " ".join([*kept, *(answered.notes if answered else ())]),
+            "kept": " ".join([*kept, *notes]),
         },
     }

@@ -48,7 +48,7 @@ def class_target(text: str, names: Iterable[str]) -> str:
 
 
 class Label(NamedTuple):
-    """What a person last said about an item."""
+    """The last label that a person gave an item."""
 
     target: str
     by: str
@@ -168,7 +168,7 @@ class Ledger:
                 yield row, label
 
     def is_disputed(self, row: int) -> bool:
-        """Whether people last said different things about an item."""
+        """Whether people disagree about an item."""
         return len({label.target for label in self.labels_of(row).values()}) > 1
 
     def changes_since(self, act: int) -> list[Change]:
@@ -259,10 +259,10 @@ def kappa(pairs: Sequence[tuple[str, str]], target: str) -> float:
     >>> kappa([("a", "a"), ("b", "b"), ("a", "b"), ("b", "b")], "a")
     0.5
     """
-    said = Counter((first == target, second == target) for first, second in pairs)
+    votes = Counter((first == target, second == target) for first, second in pairs)
     n = len(pairs)
-    agreed = (said[True, True] + said[False, False]) / n
-    first = (said[True, True] + said[True, False]) / n
-    second = (said[True, True] + said[False, True]) / n
+    agreed = (votes[True, True] + votes[False, False]) / n
+    first = (votes[True, True] + votes[True, False]) / n
+    second = (votes[True, True] + votes[False, True]) / n
     by_chance = first * second + (1 - first) * (1 - second)
     return 1.0 if by_chance == 1 else (agreed - by_chance) / (1 - by_chance)

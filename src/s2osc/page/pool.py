@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from s2osc.app.result import Result
+from s2osc.app.result_files import load_as_decided
 from s2osc.app.results_folder import DRAWING
 from s2osc.arrays import chunks, squared_distances
 from s2osc.data.columns import Table
@@ -50,7 +51,7 @@ class Pool:
     @classmethod
     def open(cls, version: Path, cache: Path) -> "Pool":
         """What lies in a folder of results."""
-        result = Result.load_as_decided(version)
+        result = load_as_decided(version)
         if result.evidence is None or not (version / DRAWING).is_file():
             raise DataError(
                 "these results cannot be decided anew, or have no page yet; run `s2osc report` "
@@ -221,10 +222,10 @@ class Pool:
         if self.thumbnails and place >= 0:
             return self.thumbnails.picture(place, size)
         answered = int(self.answered[row])
-        kept = self.drawing.pictures_among([answered]) if answered >= 0 else {}
-        if answered not in kept:
+        pictures = self.drawing.pictures_among([answered]) if answered >= 0 else {}
+        if answered not in pictures:
             raise DataError(f"there is no picture of {self.names[row]!r}")
-        return uri_to_bytes(kept[answered]), "image/webp"
+        return uri_to_bytes(pictures[answered]), "image/webp"
 
     def brief(self, row: int) -> dict[str, Any]:
         """What a tile shows of an item without a picture."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from s2osc.app.report import rewrite_results
 from s2osc.app.result import Result
+from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import results_folder, version_of
 from s2osc.errors import DataError
 from s2osc.files import lock, writing
@@ -67,7 +68,7 @@ class Project:
 
     def __init__(self, folder: Path, out: Path | None) -> None:
         self.folder, self.out = folder, out
-        self.turn = threading.RLock()
+        self.mutex = threading.RLock()
         self.store = ActStore(folder / ACTS)
         self.pool: Pool | None = None
         self.ledger = Ledger()
@@ -75,7 +76,7 @@ class Project:
 
     def open_pool(self, out: Path | None) -> None:
         """Show the results in a folder as they are now; none: a stream without a window yet."""
-        with self.turn:
+        with self.mutex:
             pool = Pool.open(version_of(out), self.folder / THUMBNAILS) if out else None
             if self.pool:
                 self.pool.close()
@@ -85,7 +86,7 @@ class Project:
             self.ledger = Ledger(mine, pool.fit if pool else "")
 
     def close(self) -> None:
-        with self.turn:
+        with self.mutex:
             if self.pool:
                 self.pool.close()
             self.store.close()
@@ -105,7 +106,7 @@ class Project:
 
     def describe(self) -> dict[str, Any]:
         """All that stays as it is until the model learns."""
-        with self.turn:
+        with self.mutex:
             pool = self.opened
             result, audit = pool.result, pool.result.audit
             assert audit is not None
@@ -149,8 +150,8 @@ class Project:
         return replace(found, groups=self.ledger.regrouped(found.tree, found.groups))
 
     def changes(self, since: int) -> dict[str, Any]:
-        """What acts after one have changed, for a browser that has seen it."""
-        with self.turn:
+        """What acts after one have changed, for a browser that knows all acts up to it."""
+        with self.mutex:
             if self.pool is None:
                 return {"act": 0, "shown": "", "people": []}
             changed = self.ledger.changes_since(since)
@@ -170,18 +171,18 @@ class Project:
             }
 
     def item(self, row: int) -> dict[str, Any]:
-        """An item in full, with what each person said about it."""
-        with self.turn:
+        """An item in full, with the label of each person."""
+        with self.mutex:
             if not 0 <= row < self.opened.n:
                 raise DataError(f"there is no item {row}")
-            said = [label._asdict() for label in self.ledger.labels_of(row).values()]
-            return self.opened.details(row) | {"said": said}
+            labels = [label._asdict() for label in self.ledger.labels_of(row).values()]
+            return self.opened.details(row) | {"labels": labels}
 
     # --- what people do --------------------------------------------------------------------------
 
     def act(self, request: ActRequest) -> Act:
         """Do what a person asks for. It is on the disk when this returns; twice counts once."""
-        with self.turn:
+        with self.mutex:
             if before := self.store.find(request.key):
                 return before
             if request.pool not in ("", self.opened.key):
@@ -206,7 +207,7 @@ class Project:
 
     def note_learning(self, by: str, rows: Sequence[int]) -> None:
         """Note that the model learnt from the labels of these items."""
-        with self.turn:
+        with self.mutex:
             act = self.store.append(
                 key=uuid.uuid4().hex,
                 by=by,
@@ -274,22 +275,22 @@ class Project:
 
     def check(self, n: int) -> dict[str, Any]:
         """The first ``n`` items of the random check, their labels, and what these say so far."""
-        with self.turn:
-            pool, said = self.opened, self.check_labels()
-            labels = {int(pool.answered[row]): label for row, label in said.items()}
+        with self.mutex:
+            pool, checked = self.opened, self.check_labels()
+            labels = {int(pool.answered[row]): label for row, label in checked.items()}
             check = asked_about(pool.result, labels).labelled(labels)
             answers = self.answered()[0][pool.rows]
             measured = check.measure(answers, pool.result.classes)
             rows = pool.check_rows(max(n, len(check.rows)))
             return {
                 "rows": rows,
-                "labels": {row: label for row, label in said.items() if row in set(rows)},
+                "labels": {row: label for row, label in checked.items() if row in set(rows)},
                 "figures": figures_of(measured) if measured else [],
             }
 
     def agreement(self) -> dict[str, Any]:
         """How people agree, class by class."""
-        with self.turn:
+        with self.mutex:
             found = self.ledger.agreement()
             kappa = [[target.removeprefix(CLASS), value] for target, value in found.kappa.items()]
             return {"n_items": found.n_items, "n_disputed": found.n_disputed, "kappa": kappa}
@@ -298,15 +299,15 @@ class Project:
 
     def write_results(self) -> Result:
         """Bring the results on the disk to the operating point, groups and checks of the page."""
-        with self.turn:
+        with self.mutex:
             assert self.out is not None
             rate, found = self.ledger.operating_point(), self.groups()
             changes = {"rule": "seeds", "aim": "recall", "false_alarm": rate} if rate else {}
-            said = self.check_labels()
+            checked = self.check_labels()
             with results_folder(self.out, update=True) as folder:
-                result = Result.load(folder.version, changes)
+                result = load_result(folder.version, changes)
                 answered = self.opened.answered
-                labels = {int(answered[row]): label for row, label in said.items()}
+                labels = {int(answered[row]): label for row, label in checked.items()}
                 check = asked_about(result, labels).labelled(labels)
                 result = replace(result, check=check)
                 if found and result.audit:

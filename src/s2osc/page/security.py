@@ -7,7 +7,7 @@ answers   a policy without inline script, nothing from outside, no frames
 """
 
 import hmac
-import os
+import re
 import secrets
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
@@ -18,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from s2osc.files import write_whole
+from s2osc.files import write_whole, writing
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 SAFE = ("GET", "HEAD")
@@ -34,18 +34,23 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
+TOKEN_FORM = re.compile("[A-Za-z0-9_-]{32,128}")
+OWNER_ALONE, EVERYBODY_ELSE = 0o600, 0o077  # permissions of files
 NO_TOKEN = "Open the address that `s2osc page` printed: it holds the key to this page.\n"
 
 
 def read_token(path: Path) -> str:
-    """The token of a project, made once: a page that is open survives a restart of its server."""
-    if path.is_file():
-        kept = path.read_text(encoding="ascii", errors="replace").strip()
-        if len(kept) >= 32:
-            return kept
+    """The token of a project, made once: a page that is open survives a restart of its server.
+
+    A token that others could have read, or that is not as we make them, is replaced.
+    """
+    if path.is_file() and not path.stat().st_mode & EVERYBODY_ELSE:
+        token = path.read_text(encoding="ascii", errors="replace")
+        if TOKEN_FORM.fullmatch(token):
+            return token
     token = secrets.token_urlsafe(32)
-    write_whole(path, token.encode())
-    os.chmod(path, 0o600)
+    with writing(path, "remove what is there"):
+        write_whole(path, token.encode(), mode=OWNER_ALONE)
     return token
 
 

@@ -165,8 +165,8 @@ def _add_acts(app: FastAPI, work: Work) -> None:
         request = ActRequest(body.key, body.by, body.kind, body.target, tuple(body.rows), body.pool)
         done = project.act(request)
         about = project.ledger.about(done)
-        told = {"id": done.id, "kind": done.kind, "about": about.kind, "n": len(about.rows)}
-        return project.changes(body.since) | {"done": told}
+        summary = {"id": done.id, "kind": done.kind, "about": about.kind, "n": len(about.rows)}
+        return project.changes(body.since) | {"done": summary}
 
 
 def _add_work(app: FastAPI, work: Work) -> None:

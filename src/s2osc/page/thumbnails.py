@@ -30,16 +30,44 @@ class Thumbnails:
 
     def __init__(self, source: Source, cache: Path, *, max_megapixels: float) -> None:
         self._content, self._max_pixels = source.content, max_megapixels * 1e6
-        self._turn = threading.Lock()
-        with guarded(cache, "remove it: it is made again"):
-            self._db = sqlite3.connect(cache, isolation_level=None, check_same_thread=False)
+        self._mutex, self._cache = threading.Lock(), cache
+        try:
+            self._db = self._connect()
+        except sqlite3.DatabaseError:
+            self._db = self._connect_anew()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._cache, isolation_level=None, check_same_thread=False)
+        try:
             # It can be made again, so nothing waits for the disk.
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=OFF")
-            self._db.execute(SCHEMA)
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=OFF")
+            db.execute(SCHEMA)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _connect_anew(self) -> sqlite3.Connection:
+        """In place of a damaged file: all in it can be made again."""
+        with guarded(self._cache, "remove it: it is made again"):
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self._cache}{suffix}").unlink(missing_ok=True)
+            return self._connect()
+
+    def _run(self, command: str, values: tuple[str | bytes, ...]) -> tuple[bytes] | None:
+        """The first row that a command gives, if any."""
+        with self._mutex:
+            try:
+                found: tuple[bytes] | None = self._db.execute(command, values).fetchone()
+            except sqlite3.DatabaseError:
+                self._db.close()
+                self._db = self._connect_anew()
+                found = self._db.execute(command, values).fetchone()
+        return found
 
     def close(self) -> None:
-        with self._turn:
+        with self._mutex:
             self._db.close()
 
     def picture(self, place: int, size: Size) -> tuple[bytes, str]:
@@ -51,18 +79,15 @@ class Thumbnails:
         path = content[place]
         with guarded(path, "mend or remove it"):
             key = f"{path}\n{path.stat().st_mtime_ns}"
-        if size == "small" and (kept := self._kept(key)):
-            return kept, _type_of(kept)
+        if size == "small" and (cached := self._cached(key)):
+            return cached, _type_of(cached)
         made, media_type = encode(self._open(path, size), size)
         if size == "small":
-            with self._turn:
-                self._db.execute("INSERT OR REPLACE INTO thumbnails VALUES (?, ?)", (key, made))
+            self._run("INSERT OR REPLACE INTO thumbnails VALUES (?, ?)", (key, made))
         return made, media_type
 
-    def _kept(self, key: str) -> bytes | None:
-        with self._turn:
-            found = self._db.execute("SELECT picture FROM thumbnails WHERE name = ?", (key,))
-            row = found.fetchone()
+    def _cached(self, key: str) -> bytes | None:
+        row = self._run("SELECT picture FROM thumbnails WHERE name = ?", (key,))
         return row[0] if row else None
 
     def _open(self, path: Path, size: Size) -> Image.Image:

@@ -33,7 +33,7 @@ def label_words(label: Label) -> str:
 
 
 def corrections_of(project: Project, *, ignored: bool = False) -> Corrections:
-    """What people said about the items of a pool; with or without what is not of interest."""
+    """The labels that people gave to items of a pool; with or without what is not of interest."""
     names = project.opened.names
     return Corrections(
         tuple(
@@ -93,7 +93,7 @@ class Rounds:
 
 
 class PoolWork:
-    """A pool is fitted anew with what people said; every answer is kept."""
+    """A pool is fitted anew with the labels of people; every answer is kept."""
 
     def __init__(self, project: Project) -> None:
         self.project, self.jobs = project, Jobs()
@@ -101,20 +101,20 @@ class PoolWork:
         self.rounds = Rounds.read(self._file)
 
     def describe(self) -> dict[str, Any]:
-        with self.project.turn:
-            said = corrections_of(self.project)
+        with self.project.mutex:
+            corrections = corrections_of(self.project)
             origin = self.project.opened.result.origin
-            can = bool(said) and origin is not None
+            can = bool(corrections) and origin is not None
             words = (
-                f"People have labelled {plural(len(said.rows), 'item')} so far. To learn is to "
-                "classify the pool again with these as labels; it takes about as long as the "
-                "first time."
+                f"People have labelled {plural(len(corrections.rows), 'item')} so far. Learning "
+                "classifies the pool again with these labels; it takes about as long as the first "
+                "time."
             )
             if origin is None:
                 words = "These results do not say which files they were made of; export instead."
             return {
                 "words": words,
-                "n_labels": len(said.rows),
+                "n_labels": len(corrections.rows),
                 "can_learn": can,
                 "last": self.rounds.last,
                 "rounds": [
@@ -126,22 +126,23 @@ class PoolWork:
 
     def learn(self, by: str) -> Job:
         project = self.project
-        with project.turn:
+        with project.mutex:
             out = project.out
             assert out is not None
-            said = corrections_of(project)
-            if not said:
+            corrections = corrections_of(project)
+            if not corrections:
                 raise DataError("nobody has labelled anything yet")
             learning.keep_round(out, self._place(self.rounds.current))
             expected = sum(project.opened.result.seconds.values())
-            before, rows = project.opened, [project.opened.row_of[each.item] for each in said.rows]
+            before = project.opened
+            rows = [before.row_of[each.item] for each in corrections.rows]
 
             def then(_: Any) -> None:
                 project.note_learning(by, rows)
-                self._learnt(out, before, f"learnt from {plural(len(said.rows), 'label')}")
+                self._learnt(out, before, f"learnt from {plural(len(corrections.rows), 'label')}")
 
             return self.jobs.start(
-                "Learning", learning.refit, out, said, expected=expected, then=then
+                "Learning", learning.refit, out, corrections, expected=expected, then=then
             )
 
     def _learnt(self, out: Path, before: Any, what: str) -> None:
@@ -153,7 +154,7 @@ class PoolWork:
         self._set(Rounds(number, rounds, change))
 
     def back(self, to: int) -> None:
-        with self.project.turn:
+        with self.project.mutex:
             if to not in {each.id for each in self.rounds.rounds} or self.jobs.is_busy:
                 raise DataError(f"there is no state {to} to go back to, or the model is at work")
             out = self.project.out
@@ -195,7 +196,7 @@ class StreamWork:
             self.project.open_pool(out)
 
     def describe(self) -> dict[str, Any]:
-        with self.project.turn:
+        with self.project.mutex:
             labels, n_changed = self._labels()
             words = f"{plural(len(labels), 'label')} of this window to learn from."
             if self.project.pool is None:
@@ -229,7 +230,7 @@ class StreamWork:
         return fresh, n_changed
 
     def learn(self, by: str) -> Job:
-        with self.project.turn:
+        with self.project.mutex:
             labels, _ = self._labels()
             out = self.project.out
             if not labels or out is None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s2osc.app.answer_tables import UNNAMED
 from s2osc.app.extract import NOTHING, Representation, Trusted, restore
-from s2osc.app.result import UNNAMED
 from s2osc.app.results_folder import read_current
 from s2osc.data.images import check_sizes, read_pixels
 from s2osc.errors import DataError

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from s2osc.codec import fields_from_plain
+from s2osc.lazy import lazily
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.model_description import (
     PREPARATIONS,
@@ -17,6 +17,8 @@ from s2osc.pipeline.model_description import (
 from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Incremental, Knowledge, Learner
 from s2osc.types import Labelled
+
+stats = lazily("scipy.stats")
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def audit_classes(knowledge: Knowledge, names: tuple[str, ...]) -> dict[str, See
         n, right = int(mine.sum()), int(np.sum(named[mine] == c))
         accuracy = None
         if n:  # the interval is about all items still to come: Clopper and Pearson's
-            low, high = binomtest(right, n).proportion_ci(method="exact")
+            low, high = stats.binomtest(right, n).proportion_ci(method="exact")
             accuracy = Estimate(*(round(float(value), 4) for value in (right / n, low, high)))
         found[name] = SeedAccuracy(n, accuracy)
     return found

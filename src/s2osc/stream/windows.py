@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from s2osc.errors import DataError
+from s2osc.lazy import lazily
 from s2osc.pipeline.method import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
@@ -42,6 +42,8 @@ from s2osc.stream.state import (
 )
 from s2osc.stream.update import Account
 from s2osc.types import UNKNOWN, Labelled
+
+neighbors = lazily("sklearn.neighbors")
 
 LEAST_LABELS = 2
 """Labelled items a new class needs; fewer wait for more."""
@@ -261,7 +263,7 @@ def is_ignored(state: StreamState, window: np.ndarray) -> np.ndarray:
         return np.zeros(len(window), bool)
     knowledge = state.knowledge
     others, items = (knowledge.outputs(of).embeddings for of in (state.ignored, window))
-    search = NearestNeighbors(n_neighbors=2).fit(others)
+    search = neighbors.NearestNeighbors(n_neighbors=2).fit(others)
     among_others = search.kneighbors(others)[0][:, 1]
     distance = search.kneighbors(items, n_neighbors=1)[0][:, 0]
     return np.asarray(distance <= np.median(among_others))

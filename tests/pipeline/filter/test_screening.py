@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.filter import score as fusion
@@ -95,7 +96,7 @@ def test_a_learnt_score_does_not_tell_calibration_items_from_the_pool(monkeypatc
     signs, is_spy = random().normal(size=(300, 3)), np.arange(300) >= 220
     score = learn_score(signs, is_spy, np.ones(300), seed=0)
     # Two items that are drawn into the same fold: one more random draw is that of the folds.
-    folds = fusion.StratifiedKFold(
+    folds = StratifiedKFold(
         fusion.N_FOLDS, shuffle=True, random_state=fusion.derive(0, "fusion 0") % 2**31
     )
     _, part = next(iter(folds.split(signs, is_spy)))

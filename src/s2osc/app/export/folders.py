@@ -40,8 +40,8 @@ def folder_name(name: str) -> str:
         return text or "%"
     stem, suffix = os.path.splitext(text)
     suffix = suffix if len(suffix.encode()) <= 20 else ""
-    kept = stem.encode()[: LONGEST_NAME - len(suffix.encode())].decode(errors="ignore")
-    return kept + suffix
+    start = stem.encode()[: LONGEST_NAME - len(suffix.encode())].decode(errors="ignore")
+    return start + suffix
 
 
 def _quoted(found: re.Match[str]) -> str:

@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from s2osc.app.answer_tables import PERSON, PROGRAM
 from s2osc.app.corrections import Corrections
 from s2osc.app.origin import Origin
-from s2osc.app.result import COPY_AGAIN, PERSON, PROGRAM, read_columns, read_facts
-from s2osc.app.results_folder import MODEL, SUMMARY
+from s2osc.app.result_files import COPY_AGAIN, read_columns, read_facts
+from s2osc.app.results_folder import MODEL
 from s2osc.data.images import Header
 from s2osc.data.inputs import UNKNOWN_NAME, Source, measure_items, open_items
 from s2osc.errors import DataError
-from s2osc.files import guarded, read_json
+from s2osc.files import guarded
 from s2osc.pipeline.model_description import EmbeddingEntry, read_description, read_preparation
 from s2osc.text import clean_name
 
@@ -79,10 +80,10 @@ class LabelledPool:
 
     def corrected(self, corrections: Corrections, where: object) -> "LabelledPool":
         """The same with what people say."""
-        said = corrections.matched(self.names, where).of_items()
+        corrected_as = corrections.matched(self.names, where).of_items()
 
         def correct(item: LabelledItem) -> LabelledItem:
-            row = said.get(item.item)
+            row = corrected_as.get(item.item)
             if row is None:
                 return item
             group = item.group if row.is_unknown else None
@@ -104,21 +105,19 @@ def _by_number(category: str) -> tuple[str, int, str]:
 
 def read_labelled(version: Path) -> LabelledPool:
     """The labels in a version of results, checked."""
-    summary = read_json(version / SUMMARY, COPY_AGAIN)
-    with guarded(version / SUMMARY, COPY_AGAIN):
-        facts = read_facts(summary)
-    program = f"{PROGRAM} {facts['versions'].get('s2osc', '')}".strip()
-    at = facts["origin"].at if facts["origin"] else ""
+    facts = read_facts(version)
+    program = f"{PROGRAM} {facts.versions.get('s2osc', '')}".strip()
+    at = facts.origin.at if facts.origin else ""
     columns = read_columns(version / PREDICTIONS)
     with guarded(version / PREDICTIONS, COPY_AGAIN):
         cells = {name: column.to_pylist() for name, column in columns.items()}
         rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         items = tuple(_item(row, program, at) for row in rows)
     return LabelledPool(
-        title=facts["title"],
-        classes=facts["classes"],
+        title=facts.title,
+        classes=facts.classes,
         program=program,
-        origin=facts["origin"],
+        origin=facts.origin,
         text_column=_text_column(version),
         items=items,
     )

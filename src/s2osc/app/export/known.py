@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from s2osc.app.answer_tables import TABLE_WRITERS
 from s2osc.app.export.folders import category_folder, folder_name, write_items
 from s2osc.app.export.items import LabelledPool, rows_of
-from s2osc.app.result import TABLE_WRITERS
 from s2osc.data.columns import Table
 from s2osc.data.inputs import UNKNOWN_NAME, Source, open_known_and_pool
 from s2osc.data.tables import TEXT

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import Image
 
+from s2osc.app.answer_tables import texts_of
 from s2osc.app.export.items import LabelledItem, LabelledPool, headers_of
-from s2osc.app.result import texts_of
 from s2osc.data.columns import Table
 from s2osc.data.images import in_threads, open_picture
 from s2osc.data.inputs import UNSURE_NAME, Source

@@ -1,8 +1,8 @@
 """A page of text about a model: what it tells apart, how far to trust it, what it was made of."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from s2osc.app.result_files import Facts
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, limit, sentence
 from s2osc.text import listed, plural
@@ -34,20 +34,14 @@ answers = session.run(["label", "confidence"], {{"items": items}})
 ```"""
 
 
-def model_card(
-    summary: Mapping[str, Any],
-    facts: Mapping[str, Any],
-    *,
-    file: str,
-    shape: Sequence[int | str],
-) -> str:
-    """The card in Markdown; ``summary`` is that of the run, ``facts`` its fields, checked."""
-    classes, origin = facts["classes"], facts["origin"]
+def model_card(facts: Facts, *, file: str, shape: Sequence[int | str]) -> str:
+    """The card in Markdown, of what the summary of the run says."""
+    classes, origin = facts.classes, facts.origin
     date = origin.at if origin else "an unknown date"
     parts = [
-        f"# {_text(facts['title'])}",
+        f"# {_text(facts.title)}",
         f"`{file}` gives each item one of {plural(len(classes), 'known class')}, or calls it "
-        f"unknown. Made on {date} by s2osc {facts['versions'].get('s2osc', '')}.",
+        f"unknown. Made on {date} by s2osc {facts.versions.get('s2osc', '')}.",
         "## Classes",
         "\n".join(f"{number}. {_text(name)}" for number, name in enumerate(classes)),
         "## Use",
@@ -56,10 +50,10 @@ def model_card(
         USAGE.format(file=file),
         "Groups of unknown items are not part of the file: `s2osc predict` gives them.",
         "## How far to trust it",
-        *_trust(facts["audit"]),
-        *(f"- {_text(text)}" for text in facts["notes"]),
+        *_trust(facts.audit),
+        *(f"- {_text(text)}" for text in facts.notes),
         "## Data",
-        _table(("", ""), _data(summary, facts)),
+        _table(("", ""), _data(facts)),
         "## Settings",
         _table(("setting", "value"), _settings(facts)),
     ]
@@ -71,11 +65,11 @@ def _shape(shape: Sequence[int | str]) -> str:
     return f"({', '.join(map(str, shape))}) {kind}"
 
 
-def _input(facts: Mapping[str, Any], shape: Sequence[int | str]) -> str:
-    if facts["embedding"]:
-        return f"vectors of texts by {_text(facts['embedding'])}"
-    if facts["columns"]:
-        return f"rows of a table as numbers ({_text(listed(facts['columns'].used))})"
+def _input(facts: Facts, shape: Sequence[int | str]) -> str:
+    if facts.embedding:
+        return f"vectors of texts by {_text(facts.embedding)}"
+    if facts.columns:
+        return f"rows of a table as numbers ({_text(listed(facts.columns.used))})"
     return INPUTS[len(shape)]
 
 
@@ -93,20 +87,23 @@ def _trust(audit: Audit | None) -> list[str]:
     return [*found, rests, *(["\n".join(warned)] if warned else [])]
 
 
-def _data(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _data(facts: Facts) -> list[tuple[str, str]]:
     rows = [
-        ("items", facts["shape"]),
-        ("labelled items", f"{facts['n_known']:,}"),
-        ("pool", f"{summary['items']['pool']:,}"),
-        ("called unknown in it", f"{summary['counts']['unknown']:,}"),
-        ("backbone", facts["backbone"] or "none"),
+        ("items", facts.shape),
+        ("labelled items", f"{facts.n_known:,}"),
+        ("pool", f"{facts.n_pool:,}"),
+        (
+            "called unknown in it",
+            "not known" if facts.n_unknown is None else f"{facts.n_unknown:,}",
+        ),
+        ("backbone", facts.backbone or "none"),
     ]
     return [(name, _text(str(value))) for name, value in rows]
 
 
-def _settings(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    run = {"preset": facts["preset"], "seed": facts["seed"], "device": facts["device"]}
-    all_of_them = run | facts["settings"] | facts["versions"]
+def _settings(facts: Facts) -> list[tuple[str, str]]:
+    run = {"preset": facts.preset, "seed": facts.seed, "device": facts.device}
+    all_of_them = run | facts.settings | facts.versions
     return [(_text(name), _text(str(value))) for name, value in all_of_them.items()]
 
 

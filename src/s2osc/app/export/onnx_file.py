@@ -15,10 +15,9 @@ import torch
 from s2osc.app.export.model_card import model_card
 from s2osc.app.extract import NOTHING, FeatureExtractor, Trusted, restore_extractor
 from s2osc.app.output import result_file
-from s2osc.app.result import COPY_AGAIN, read_facts
-from s2osc.app.results_folder import MODEL, SUMMARY, read_results
+from s2osc.app.result_files import Facts, read_facts
+from s2osc.app.results_folder import MODEL, read_results
 from s2osc.errors import ModelError, SettingsError
-from s2osc.files import guarded, read_json
 from s2osc.nets.features import photo_views, rounded
 from s2osc.pipeline.graph import AnswerGraph
 from s2osc.pipeline.model_description import BackboneEntry
@@ -55,18 +54,16 @@ def export_onnx(
         result_file(card, force=force, wanted=".md") as write_card,
         result_file(to, force=force, wanted=".onnx") as write_model,
     ):
-        saved, summary = read_results(results, _read_version)
+        saved, facts = read_results(results, _read_version)
         made = make_onnx(saved, trusted)
         check_graph(made, saved)
-        with guarded(results / SUMMARY, COPY_AGAIN):
-            words = model_card(summary, read_facts(summary), file=to.name, shape=made.shape)
-        write_card(words.encode())
+        write_card(model_card(facts, file=to.name, shape=made.shape).encode())
         write_model(made.content)
     return to, card
 
 
-def _read_version(version: Path) -> tuple[SavedModel, dict[str, Any]]:
-    return load_model(version / MODEL), read_json(version / SUMMARY, COPY_AGAIN)
+def _read_version(version: Path) -> tuple[SavedModel, Facts]:
+    return load_model(version / MODEL), read_facts(version)
 
 
 def make_onnx(saved: SavedModel, trusted: Trusted = NOTHING) -> OnnxModel:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from s2osc.app.answer_tables import TABLE_WRITERS
 from s2osc.app.export.items import LabelledPool
-from s2osc.app.result import TABLE_WRITERS
 
 COLUMNS = ("item", "label", "group", "confidence", "nearest", "p_known")
 

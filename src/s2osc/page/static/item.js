@@ -25,7 +25,7 @@ export async function openItem(app, row) {
       h("p", {}, why(model, row, item)),
       item.truth ? h("p", { class: "soft" }, "The pool came with the class ", h("strong", {}, item.truth), ".") : null,
       item.cells?.length ? cells(item.cells) : null,
-      item.said.length ? h("ul", { class: "said" }, item.said.map((label) => h("li", {}, h("strong", {}, label.by), `: ${label.target.replace(/^class /, "")}, ${ago(label.at)}`))) : null,
+      item.labels.length ? h("ul", { class: "labels" }, item.labels.map((label) => h("li", {}, h("strong", {}, label.by), `: ${label.target.replace(/^class /, "")}, ${ago(label.at)}`))) : null,
       h("div", { class: "targets" }, model.classesNow.slice(0, 9).map((each, i) => chip(each, i, () => app.give(each.id)))),
       h("div", { class: "row" }, nameField("Name this item", (name) => app.give(`class ${name}`), { placeholder: "class or new name" }),
         h("button", { type: "button", class: "quiet", onclick: () => app.give("unknown") }, "Unknown"),

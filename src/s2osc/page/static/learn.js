@@ -48,7 +48,7 @@ export function learnView(app) {
     state.dataset.key = key;
     state.replaceChildren(h("p", { class: "sentence" }, status.words),
       h("div", { class: "row" }, h("button", { type: "button", class: "primary", disabled: !status.can_learn, onclick: () => start("/api/learn", { by: app.by }) }, `Learn from ${plural(status.n_labels, "label")}`)),
-      ...[failed, cancelled, status.last ? beforeAfter(status.last) : null].filter(Boolean));
+      ...[failed, cancelled, status.last ? beforeAfter(status.last, Boolean(status.stream)) : null].filter(Boolean));
   }
 
   async function start(path, body) {
@@ -61,11 +61,11 @@ export function learnView(app) {
   }
 }
 
-function beforeAfter(last) {
+function beforeAfter(last, isStream) {
   const change = (pair) => (pair ? `${percent(pair[0])} → ${percent(pair[1])}` : "not measured");
   const pairs = [];
-  if (last.n_changed !== null) pairs.push(["Items that changed class", number(last.n_changed)],
-    ["Right among known items, by those held back", change(last.known_accuracy)], ["False alarms", change(last.false_alarm)]);
+  if (last.n_changed !== null) pairs.push([isStream ? "Items of the window whose most likely known class changed" : "Items that changed class", number(last.n_changed)]);
+  if (!isStream) pairs.push(["Right among known items, by those held back", change(last.known_accuracy)], ["False alarms", change(last.false_alarm)]);
   if (last.new_classes.length) pairs.push(["New classes", last.new_classes.join(", ")]);
   const share = (value) => (value === null ? "–" : percent(value));
   return h("section", { class: "card" }, h("h3", {}, "Before and after"),

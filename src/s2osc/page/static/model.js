@@ -1,4 +1,4 @@
-// The pool in the browser: columns of all items, what people said, and the kinds that follow.
+// The pool in the browser: columns of all items, the labels of people, and the kinds that follow.
 
 import { columns, get } from "./api.js";
 
@@ -23,7 +23,8 @@ export class Model {
   }
 
   async load() {
-    const [project, table] = await Promise.all([get("/api/project"), columns("/api/columns")]);
+    const [project, table, changes] = await Promise.all([get("/api/project"), columns("/api/columns"), get("/api/changes?since=0")]);
+    if (changes.shown !== project.shown) return this.load(); // it has learnt meanwhile
     this.project = project;
     this.columns = table;
     this.shown = project.shown;
@@ -38,7 +39,8 @@ export class Model {
     this.byScore = falling(table.score);
     this.byConfidence = falling(table.confidence);
     this.selected.clear();
-    this.apply(await get("/api/changes?since=0"), false);
+    this.apply(changes, false);
+    return undefined;
   }
 
   async loadMap() {
@@ -113,13 +115,13 @@ export class Model {
     const nearestKind = Int16Array.from(known);
     const lastGroup = group[nGroups];
     for (let row = 0; row < this.n; row++) {
-      const said = ofTarget[this.target[row]];
+      const given = ofTarget[this.target[row]];
       let kind;
-      if (typeof said === "number") kind = said;
+      if (typeof given === "number") kind = given;
       else {
         let label = decided[row];
         if (rate !== null && rate !== undefined) label = p_known[row] <= rate * NEARLY ? -1 : nearest[row];
-        if (said === "unknown") label = -1;
+        if (given === "unknown") label = -1;
         if (label >= 0) kind = nearestKind[label];
         else if (label === -2) kind = unsure;
         else kind = leaf[row] >= 0 ? group[groupOf[leaf[row]]] : lastGroup;

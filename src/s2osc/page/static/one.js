@@ -29,7 +29,7 @@ export function checkView(app) {
     heading: "Label items drawn at random",
     rows: () => check.rows,
     isDone: (row) => row in check.labels,
-    note: () => "You are not told what the model says: your labels measure it, with nothing assumed. Skip what you cannot tell.",
+    note: () => "What the model says is hidden, so that your labels measure it fairly. Skip what you cannot tell.",
     agree: () => null,
     above: h("div", { class: "check-head" }, h("div", { class: "row" }, bar, h("span", { class: "soft", id: "check-count" }),
       [30, 100, 300].map((each) => h("button", { type: "button", class: "quiet", onclick: () => { n = each; load(); } }, `${each}`))), figures),

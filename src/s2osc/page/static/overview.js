@@ -72,7 +72,7 @@ function groupCard(app, kind) {
   const profile = model.project.profiles.find((each) => each.group === kind.group);
   const typical = profile?.typical?.length ? profile.typical.slice(0, 5).join(", ") : profile ? `nearest to ${profile.nearest}` : "";
   const many = model.structure.n_groups > 1 && !kind.scattered;
-  return card(kind, kind.scattered ? "alone or in too small a company" : `one class of its own with ${percent(kind.certainty)}`,
+  return card(kind, kind.scattered ? "alone, or in groups that are too small" : `one class of its own: ${percent(kind.certainty)} sure`,
     strip(model, kind.rows, (row) => app.open(row), SHOWN),
     h("footer", {},
       nameField(`Name all of ${kind.name}`, (name) => app.label(rowsNow(app, kind), `class ${name}`)),

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.stats import hypergeom
 
+from s2osc.lazy import lazily
 from s2osc.pipeline.audit.record import CheckedAudit
 from s2osc.pipeline.audit.statistics import CONFIDENCE, Estimate, drawn_interval, first_that_holds
 from s2osc.seeding import rng
 from s2osc.text import match_ids
 from s2osc.types import UNKNOWN, UNSURE
+
+stats = lazily("scipy.stats")
 
 NO_LABEL = UNSURE
 """Of an item without a label, among the labels of a check."""
@@ -182,7 +184,7 @@ def outlook(n_labels: int, *, n_pool: int, called_unknown: float) -> Outlook:
         return found
 
     def is_seen(n_items: int) -> bool:
-        return float(hypergeom.pmf(0, n_pool, n_items, n_labels)) <= 1 - CONFIDENCE
+        return float(stats.hypergeom.pmf(0, n_pool, n_items, n_labels)) <= 1 - CONFIDENCE
 
     return Outlook(
         n_labels=n_labels,

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logit
-from scipy.stats import binom
-from sklearn.isotonic import IsotonicRegression
 
 from s2osc.codec import fields_from_plain
+from s2osc.lazy import lazily
 from s2osc.pipeline.audit.record import Reliability, ReliabilityBin
 from s2osc.pipeline.audit.statistics import clopper_pearson
 from s2osc.seeding import rng
+
+optimize = lazily("scipy.optimize")
+stats = lazily("scipy.stats")
+isotonic = lazily("sklearn.isotonic")
 
 FEWEST_WRONG = 20
 """With fewer wrong (or right) names among the calibration items, one number is learnt of them, a
@@ -115,7 +117,9 @@ def fit_names(softmax: np.ndarray, is_right: np.ndarray, weights: np.ndarray) ->
     places = log_odds(softmax)
     if min(n_right, n_wrong) < FEWEST_WRONG:
         return _by_temperature(fit_temperature(places, target, weights))
-    fitted = IsotonicRegression(out_of_bounds="clip").fit(places, target, sample_weight=weights)
+    fitted = isotonic.IsotonicRegression(out_of_bounds="clip").fit(
+        places, target, sample_weight=weights
+    )
     return _curve(fitted.X_thresholds_, fitted.y_thresholds_)
 
 
@@ -133,7 +137,9 @@ def fit_temperature(odds: np.ndarray, target: np.ndarray, weights: np.ndarray) -
         return -float(weights @ cross)
 
     furthest = np.log(HOTTEST)
-    return float(np.exp(minimize_scalar(loss, bounds=(-furthest, furthest), method="bounded").x))
+    return float(
+        np.exp(optimize.minimize_scalar(loss, bounds=(-furthest, furthest), method="bounded").x)
+    )
 
 
 def _by_temperature(temperature: float) -> Curve:
@@ -170,7 +176,7 @@ def fit_unknown(
         of_seeds = np.append(in_seeds * weights, weights.mean() / 2)
         importance = np.concatenate([in_pool / in_pool.sum(), of_seeds / of_seeds.sum()])
         is_pool = np.repeat([1.0, 0.0], [len(pool), len(seeds) + 1])
-        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        fitted = isotonic.IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
         drawn = importance > 0
         fitted.fit(np.append(scores, top)[drawn], is_pool[drawn], sample_weight=importance[drawn])
         total += fitted.predict(places)
@@ -229,4 +235,4 @@ def mean_deviation(n: int, p: float) -> float:
     (0.5, 0.25)
     """
     hits = np.arange(n + 1)
-    return float(binom.pmf(hits, n, p) @ np.abs(hits / n - p))
+    return float(stats.binom.pmf(hits, n, p) @ np.abs(hits / n - p))

@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
+from s2osc.lazy import lazily
 from s2osc.pipeline.audit.decision import Evidence
+
+stats = lazily("scipy.stats")
 
 
 class NamedItems(NamedTuple):
@@ -75,7 +77,7 @@ def places_within(scores: np.ndarray) -> np.ndarray:
     >>> places_within(np.array([5.0, 1.0, 9.0])).tolist()
     [0.5, 0.0, 1.0]
     """
-    return (rankdata(scores) - 1) / max(len(scores) - 1, 1)
+    return (stats.rankdata(scores) - 1) / max(len(scores) - 1, 1)
 
 
 def places_among(scores: np.ndarray, further: np.ndarray) -> np.ndarray:

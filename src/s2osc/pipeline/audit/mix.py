@@ -9,7 +9,10 @@ error of their own; another mix is used only where it goes beyond that error, an
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+
+from s2osc.lazy import lazily
+
+stats = lazily("scipy.stats")
 
 LEVEL = 0.01
 
@@ -46,7 +49,7 @@ def compare_mix(n_pool: np.ndarray, n_held_back: np.ndarray, class_weights: np.n
     precision = 1 / variance
     mean = precision @ ratio / precision.sum()
     excess = float(precision @ (ratio - mean) ** 2)
-    p_value = float(chi2.sf(excess, n_classes - 1))
+    p_value = float(stats.chi2.sf(excess, n_classes - 1))
     if p_value > LEVEL:
         return Mix(p_value, np.ones(n_classes))
     scale = precision.sum() - precision @ precision / precision.sum()

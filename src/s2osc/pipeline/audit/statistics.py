@@ -13,7 +13,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import beta, hypergeom
+from scipy.special import betaincinv  # the quantile of a beta distribution
+
+from s2osc.lazy import lazily
+
+stats = lazily("scipy.stats")
 
 CONFIDENCE = 0.95
 FEWEST_BELOW = 0.3
@@ -136,7 +140,7 @@ def _more_in_pool(m: int, n: int, allowed: int, n_pool: int) -> float:
     It has m of the n seeds above it. That is so where the first m + allowed + 1 items of pool and
     seeds together have at most m seeds among them, which is a hypergeometric number.
     """
-    return float(hypergeom.cdf(m, n + n_pool, n, min(m + allowed + 1, n + n_pool)))
+    return float(stats.hypergeom.cdf(m, n + n_pool, n, min(m + allowed + 1, n + n_pool)))
 
 
 def _upper_bound(rates: np.ndarray, weights: np.ndarray, n_pool: int) -> np.ndarray:
@@ -144,7 +148,7 @@ def _upper_bound(rates: np.ndarray, weights: np.ndarray, n_pool: int) -> np.ndar
     n = effective_number(weights)
     n = n * n_pool / (n + n_pool)  # the pool varies too
     hits = np.minimum(rates, 1.0) * n
-    return np.asarray(beta.ppf(CONFIDENCE, hits + 1, np.maximum(n - hits, 1e-9)))
+    return np.asarray(betaincinv(hits + 1, np.maximum(n - hits, 1e-9), CONFIDENCE))
 
 
 def p_known(scores: np.ndarray, seeds: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -206,10 +210,10 @@ def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     whole = n + n_pool
 
     def too_rare_above(in_pool: int) -> bool:  # so many hits among the seeds, with few in the pool
-        return float(hypergeom.sf(hits - 1, whole, hits + in_pool, n)) <= side
+        return float(stats.hypergeom.sf(hits - 1, whole, hits + in_pool, n)) <= side
 
     def too_rare_below(in_pool: int) -> bool:
-        return float(hypergeom.cdf(hits, whole, hits + in_pool, n)) <= side
+        return float(stats.hypergeom.cdf(hits, whole, hits + in_pool, n)) <= side
 
     low = first_that_holds(lambda j: not too_rare_above(j), n_pool)
     high = first_that_holds(too_rare_below, n_pool + 1) - 1
@@ -235,8 +239,8 @@ def clopper_pearson(hits: int, n: int) -> Estimate:
     [0.05, 0.016, 0.113]
     """
     side = (1 - CONFIDENCE) / 2
-    low = float(beta.ppf(side, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - side, hits + 1, n - hits)) if hits < n else 1.0
+    low = float(betaincinv(hits, n - hits + 1, side)) if hits else 0.0
+    high = float(betaincinv(hits + 1, n - hits, 1 - side)) if hits < n else 1.0
     return Estimate(hits / n, low, high)
 
 
@@ -267,8 +271,8 @@ def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Est
     # The pool varies too, not only the seeds.
     n = n * n_pool / (n + n_pool)
     side = (1 - CONFIDENCE) / 2
-    low = float(beta.ppf(side, rate * n, n - rate * n + 1)) if rate > 0 else 0.0
-    high = float(beta.ppf(1 - side, rate * n + 1, n - rate * n)) if rate < 1 else 1.0
+    low = float(betaincinv(rate * n, n - rate * n + 1, side)) if rate > 0 else 0.0
+    high = float(betaincinv(rate * n + 1, n - rate * n, 1 - side)) if rate < 1 else 1.0
     return Estimate(rate, low, high)
 
 
@@ -329,7 +333,7 @@ def unknown_share(
     enough = 1 - curve.seeds >= fewest_below
     n = 1 / (1 / n_seeds + 1 / np.maximum(ratio * n_pool, 1))  # the pool varies too
     above = curve.seeds[enough] * n
-    most_above = beta.ppf(1 - STRICT, above + 1, np.maximum(n - above, 1e-9))
+    most_above = betaincinv(above + 1, np.maximum(n - above, 1e-9), 1 - STRICT)
     at_most_known = (1 - curve.pool[enough]) / np.maximum(1 - most_above, 1e-9)
     item = 1 / n_pool
     low = max(0.0, 1 - float(np.min(at_most_known)) - item)

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import hypergeom
+
+from s2osc.lazy import lazily
+
+stats = lazily("scipy.stats")
 
 FIRST_TOP, STEP, LAST_TOP = 5, 1.15, 0.8
 """Tops of a ranking that are tested: of five items, each larger by this factor, up to this share. A
@@ -218,7 +221,7 @@ def unknown_at_far_end(pool: np.ndarray, seeds: np.ndarray, tolerance: float) ->
         n_pool = int((pool > threshold).sum()) - ceil(tolerance * len(pool))
         if n_pool > 0:
             whole = len(pool) + len(seeds)
-            p.append(float(hypergeom.cdf(n_seeds, whole, len(seeds), n_seeds + n_pool)))
+            p.append(float(stats.hypergeom.cdf(n_seeds, whole, len(seeds), n_seeds + n_pool)))
     return min(1.0, len(FAR_ENDS) * min(p))
 
 

@@ -15,14 +15,16 @@ the nearest class, in units of the spread within classes, is the steadiest sign 
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf
-from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.extmath import randomized_svd
 
 from s2osc.arrays import chunks, unit_rows
+from s2osc.lazy import lazily
 from s2osc.nets.networks import one_vector
 from s2osc.progress import track
 from s2osc.seeding import derive, rng
+
+shrinkage = lazily("sklearn.covariance")
+neighbors = lazily("sklearn.neighbors")
+extmath = lazily("sklearn.utils.extmath")
 
 N_COMPONENTS = {"embedding": 30, "pixels": 40, "gradients": 60, "unit vectors": 128}
 MOST_NEIGHBOURS, FEW_NEIGHBOURS = 100, 30
@@ -56,7 +58,7 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
     state = derive(seed, "components") % 2**31
     centre = sample.mean(axis=0, dtype=np.float32)
     # The random start is one of columns: that of items would depend on the order of the items.
-    _, _, axes = randomized_svd(
+    _, _, axes = extmath.randomized_svd(
         sample.astype(np.float32) - centre, n, transpose=False, random_state=state
     )
     parts = chunks(max(len(points), 1), CHUNK)
@@ -127,7 +129,7 @@ def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) 
     """The nearest of a sample of all ``points``, for each of the first ``n_scored``."""
     sample = np.sort(rng(seed, "references").permutation(len(points))[:MOST_REFERENCES])
     k = min(MOST_NEIGHBOURS, max(1, len(sample) // 10), len(sample) - 1)
-    search = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(points[sample])
+    search = neighbors.NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(points[sample])
     found = np.empty((n_scored, k), np.int32)
     parts = chunks(n_scored, CHUNK)
     for part in track(parts, what, total=len(parts)):
@@ -195,7 +197,7 @@ def nearest_labelled(
     drawn = np.sort(rng(seed, "labelled references").permutation(len(rows))[:MOST_LABELLED])
     rows, labels = rows[drawn], labels[drawn]
     k = min(N_NEAREST, max(1, len(rows) - 1))
-    search = NearestNeighbors(n_neighbors=min(k + 1, len(rows)), algorithm="brute").fit(
+    search = neighbors.NearestNeighbors(n_neighbors=min(k + 1, len(rows)), algorithm="brute").fit(
         points[rows]
     )
     distance, votes = np.empty(len(points)), np.empty(len(points), int)
@@ -231,7 +233,7 @@ def distance_to_centres(points: np.ndarray, rows: np.ndarray, labels: np.ndarray
     within = drawn - centres[of_class]
     covariance = np.zeros((within.shape[1],) * 2)
     if within.any():
-        covariance, _ = ledoit_wolf(within, assume_centered=True)
+        covariance, _ = shrinkage.ledoit_wolf(within, assume_centered=True)
     # Items of a class that are all alike spread in no direction; then all directions count alike.
     least = 1e-6 * np.trace(covariance) / len(covariance) + 1e-12
     whitening = np.linalg.inv(np.linalg.cholesky(covariance + least * np.eye(len(covariance)))).T

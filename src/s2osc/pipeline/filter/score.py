@@ -7,13 +7,15 @@ seeds and known items of the pool stay exchangeable, and the seeds' scores can s
 
 import numpy as np
 from scipy.special import expit
-from scipy.stats import rankdata
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from s2osc.lazy import lazily
 from s2osc.seeding import derive
+
+stats = lazily("scipy.stats")
+ensemble = lazily("sklearn.ensemble")
+isotonic = lazily("sklearn.isotonic")
+model_selection = lazily("sklearn.model_selection")
 
 FEWEST_SPIES = 75
 """With fewer spies the score is not learnt: it is the sum of the signs."""
@@ -29,7 +31,7 @@ def ranks(values: np.ndarray) -> np.ndarray:
     >>> ranks(np.array([5.0, 1.0, 5.0, 9.0])).tolist()
     [0.625, 0.25, 0.625, 1.0]
     """
-    return rankdata(values) / len(values)
+    return stats.rankdata(values) / len(values)
 
 
 def learn_score(
@@ -47,9 +49,9 @@ def learn_score(
     score = np.zeros(len(levels))
     for repeat in range(N_REPEATS):
         state = derive(seed, f"fusion {repeat}") % 2**31
-        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=state)
+        folds = model_selection.StratifiedKFold(N_FOLDS, shuffle=True, random_state=state)
         for rest, part in folds.split(levels, is_seed):
-            trees = HistGradientBoostingClassifier(
+            trees = ensemble.HistGradientBoostingClassifier(
                 max_iter=60,
                 learning_rate=0.08,
                 max_leaf_nodes=8,
@@ -79,9 +81,11 @@ def unknown_probability(
     n_folds = min(N_FOLDS, int(is_seed.sum()), int((~is_seed).sum()))
     if n_folds < 2:
         return np.full(len(score), share)
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=derive(seed, "isotonic") % 2**31)
+    folds = model_selection.StratifiedKFold(
+        n_folds, shuffle=True, random_state=derive(seed, "isotonic") % 2**31
+    )
     for rest, part in folds.split(score, is_seed):
-        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        fitted = isotonic.IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
         fitted.fit(score[rest], is_pool[rest], sample_weight=importance[rest])
         q[part] = fitted.predict(score[part])
     ratio = (1 - q) / np.maximum(q, 1e-6)

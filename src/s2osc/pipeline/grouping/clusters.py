@@ -6,15 +6,18 @@ somebody asks for.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from s2osc.arrays import chunks
+from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
 from s2osc.pipeline.grouping.splits import class_spread, find_splits, learn_splits
 from s2osc.seeding import rng
 from s2osc.settings import require_least
+
+neighbors = lazily("sklearn.neighbors")
 
 N_FITTED = 450
 """Items to find the groups with; all others join their neighbours. About as many as an episode has:
@@ -76,11 +79,11 @@ class Grouping:
         if not len(self.items):
             return np.zeros(len(features), int)
         n_votes = min(N_VOTES, len(self.items))
-        search = NearestNeighbors(n_neighbors=n_votes, algorithm="brute").fit(self.items)
+        search = neighbors.NearestNeighbors(n_neighbors=n_votes, algorithm="brute").fit(self.items)
         parts = [self._vote(search, features[rows]) for rows in chunks(max(len(features), 1))]
         return np.concatenate(parts)
 
-    def _vote(self, search: NearestNeighbors, features: np.ndarray) -> np.ndarray:
+    def _vote(self, search: Any, features: np.ndarray) -> np.ndarray:
         if len(features) == 0:
             return np.zeros(0, int)
         distances, nearest = search.kneighbors(features)
@@ -151,7 +154,7 @@ def _apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
     everyone = np.ones(len(items), bool)
     if len(known) == 0:
         return everyone
-    search = NearestNeighbors(n_neighbors=min(10, len(items)), algorithm="brute")
+    search = neighbors.NearestNeighbors(n_neighbors=min(10, len(items)), algorithm="brute")
     search.fit(np.concatenate([items, known]))
     is_known = search.kneighbors(items, return_distance=False) >= len(items)
     is_apart = is_known.mean(1) <= 0.5
@@ -179,7 +182,7 @@ def _loneliest(known: np.ndarray, labels: np.ndarray, random: np.random.Generato
 
 
 def _fifth_neighbour(rows: np.ndarray) -> np.ndarray:
-    search = NearestNeighbors(n_neighbors=N_VOTES, algorithm="brute").fit(rows)
+    search = neighbors.NearestNeighbors(n_neighbors=N_VOTES, algorithm="brute").fit(rows)
     return np.asarray(search.kneighbors()[0][:, -1])
 
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import eigsh
+
+from s2osc.lazy import lazily
+
+sparse_linalg = lazily("scipy.sparse.linalg")
 
 
 def nearest_others(rows: np.ndarray, k: int) -> np.ndarray:
@@ -30,7 +33,7 @@ def slowest_modes(
     )
     graph = graph + graph.T
     scale = sparse.diags_array(1 / np.sqrt(graph.sum(1)))
-    values, vectors = eigsh(
+    values, vectors = sparse_linalg.eigsh(
         scale @ graph @ scale, k=n_modes, which="LA", v0=random.random(n), tol=1e-4
     )
     order = np.argsort(-values)

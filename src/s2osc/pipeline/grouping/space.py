@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.extmath import randomized_svd
 
 from s2osc.arrays import chunks, unit_rows
+from s2osc.lazy import lazily
 from s2osc.pipeline.filter.neighbours import CELLS, gradient_histograms
 from s2osc.seeding import derive, rng
+
+extmath = lazily("sklearn.utils.extmath")
 
 N_AXES = 50
 N_FITTED = 2_000  # items the axes are found with, known and unknown each
@@ -124,5 +126,5 @@ def whitened(rows: np.ndarray, whitening: np.ndarray) -> np.ndarray:
 def _principal_axes(rows: np.ndarray, seed: int) -> np.ndarray:
     n_axes = min(N_AXES, *rows.shape)
     start = derive(seed, "principal axes")
-    _, _, axes = randomized_svd(rows - rows.mean(0), n_axes, random_state=start)
+    _, _, axes = extmath.randomized_svd(rows - rows.mean(0), n_axes, random_state=start)
     return np.asarray(axes.T, np.float32)

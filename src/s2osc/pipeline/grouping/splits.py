@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from sklearn.linear_model import LogisticRegression
 
+from s2osc.lazy import lazily
 from s2osc.pipeline.episodes import EpisodeSettings, draw_episodes
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.graph import nearest_others, slowest_modes
 from s2osc.pipeline.grouping.space import whitened, within_class_whitening
+
+hierarchy = lazily("scipy.cluster.hierarchy")
+linear_model = lazily("sklearn.linear_model")
 
 N_MODES = 15
 MOST_LEAVES = 40
@@ -113,7 +115,7 @@ def find_splits(
         return Splits((), np.zeros(n, int))
     nearest = nearest_others(items, int(np.clip(n // 20, 5, 12)))
     place = slowest_coordinates(nearest, random) if n > 4 * SMALLEST else items
-    merges = linkage(place, "ward")
+    merges = hierarchy.linkage(place, "ward")
     measure = _Measure(items, nearest, known_spread, merges)
     return _prune(merges, measure, least, n_leaves)
 
@@ -283,7 +285,7 @@ def learn_splits(
     mean, scale = rows.mean(0), rows.std(0) + 1e-3
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few splits of one kind converge slowly
-        fitted = LogisticRegression(max_iter=500).fit((rows - mean) / scale, truth)
+        fitted = linear_model.LogisticRegression(max_iter=500).fit((rows - mean) / scale, truth)
     return SplitModel(mean, scale, fitted.coef_[0], float(fitted.intercept_[0]), n_used)
 
 

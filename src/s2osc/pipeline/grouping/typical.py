@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom, rankdata
-from sklearn.feature_extraction.text import CountVectorizer
 
 from s2osc.data.columns import Table, as_numbers
+from s2osc.lazy import lazily
 from s2osc.text import clean_text, rounded_percent
 from s2osc.types import Answer
+
+stats = lazily("scipy.stats")
+feature_extraction = lazily("sklearn.feature_extraction.text")
 
 N_WORDS, N_COLUMNS = 8, 4
 BY_CHANCE = 0.001
@@ -81,7 +83,7 @@ class WordCounts:
     @classmethod
     def of(cls, texts: np.ndarray) -> "WordCounts | None":
         """The words of texts in small letters; None where there are none."""
-        vectorizer = CountVectorizer()
+        vectorizer = feature_extraction.CountVectorizer()
         try:
             counts = vectorizer.fit_transform(texts.tolist())
         except ValueError:  # it finds no word
@@ -96,7 +98,7 @@ class WordCounts:
         totals = np.stack([np.asarray(part.sum(0)).ravel() for part in parts])
         having = [np.asarray((part > 0).sum(0)).ravel() for part in parts]
         shares = having[0] / inside.sum(), having[1] / others.sum()
-        chance = binom.sf(having[0] - 1, inside.sum(), (having[1] + 1) / (others.sum() + 2))
+        chance = stats.binom.sf(having[0] - 1, inside.sum(), (having[1] + 1) / (others.sum() + 2))
         is_typical = (shares[0] >= MORE_FREQUENT * shares[1]) & (chance <= BY_CHANCE)
         scores = np.where(is_typical, class_tf_idf(totals)[0], 0)
         best = np.argsort(-scores, kind="stable")[:N_WORDS]
@@ -172,6 +174,6 @@ def cliffs_delta(mine: np.ndarray, theirs: np.ndarray) -> float:
     >>> cliffs_delta(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
     0.75
     """
-    ranks = rankdata(np.concatenate([mine, theirs]))[: len(mine)]
+    ranks = stats.rankdata(np.concatenate([mine, theirs]))[: len(mine)]
     n_above = ranks.sum() - len(mine) * (len(mine) + 1) / 2  # ties count one half
     return float(2 * n_above / (len(mine) * len(theirs)) - 1)

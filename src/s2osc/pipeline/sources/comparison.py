@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
+from s2osc.lazy import lazily
 from s2osc.pipeline.filter.signs import Signs
 from s2osc.pipeline.sources.traces import NOISE, Traces
 from s2osc.seeding import rng
+
+stats = lazily("scipy.stats")
 
 SURE_SHARE = 1 / 3
 FEWEST_OF_CLASS = 5
@@ -75,7 +77,7 @@ def surest_items(
 
     Pool and labelled items are each measured by their own.
     """
-    ranks = np.stack([rankdata(column) for column in signs.columns.T], axis=1)
+    ranks = np.stack([stats.rankdata(column) for column in signs.columns.T], axis=1)
     strangeness, is_surest = signs.by_family(ranks).mean(axis=1), np.zeros(len(names), bool)
     for side in (~is_spy & ~is_judge, is_judge):
         for name in np.unique(names[side]):
@@ -200,7 +202,9 @@ class RankSums(NamedTuple):
                 totals += random.permuted(np.tile(side * 1.0, (AT_ONCE, 1)), axis=1) @ rank
             drawn.append(_sizes(totals / scale, groups))
         sizes = np.concatenate(drawn)
-        smallest = rankdata(-sizes, method="max", axis=0).min(axis=1)  # as large, in each statistic
+        smallest = stats.rankdata(-sizes, method="max", axis=0).min(
+            axis=1
+        )  # as large, in each statistic
         return float(np.mean(smallest <= smallest[0]))
 
 
@@ -229,7 +233,7 @@ def share_of_sure(
 
 def _centred_ranks(columns: np.ndarray) -> np.ndarray:
     """Ranks within a stratum, of mean 0; large strata do not outweigh small ones by their size."""
-    ranks = rankdata(columns, axis=0)
+    ranks = stats.rankdata(columns, axis=0)
     return (ranks - ranks.mean(axis=0)) / (len(columns) + 1)
 
 
@@ -239,7 +243,7 @@ def _auroc(signs: Signs, strata: list[np.ndarray], is_held_back: np.ndarray) -> 
     for rows in strata:
         is_pool = ~is_held_back[rows]
         n_pool, n_held = is_pool.sum(), (~is_pool).sum()
-        ranks = rankdata(signs.columns[rows], axis=0)[is_pool].sum(axis=0)
+        ranks = stats.rankdata(signs.columns[rows], axis=0)[is_pool].sum(axis=0)
         weight = 1 / len(rows)
         above += weight * (ranks - n_pool * (n_pool + 1) / 2)
         pairs += weight * n_pool * n_held

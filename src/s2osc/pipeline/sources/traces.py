@@ -8,12 +8,14 @@ class alone (``comparison``), so what a trace says about classes cancels out.
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils.extmath import randomized_svd
 
 from s2osc.arrays import chunks
+from s2osc.lazy import lazily
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.filter.neighbours import principal_components
 from s2osc.seeding import derive
+
+extmath = lazily("sklearn.utils.extmath")
 
 NOISE = "noise"
 """The trace of noise, in images and vectors."""
@@ -162,7 +164,7 @@ def minor_energy(
             centred[classes == c] = vectors[classes == c] - vectors[own].mean(axis=0)
     reference = centred[is_reference]
     n_axes = min(MOST_DIRECTIONS, reference.shape[1], len(reference))
-    _, lengths, axes = randomized_svd(
+    _, lengths, axes = extmath.randomized_svd(
         reference, n_axes, transpose=False, random_state=derive(seed, "traces") % 2**31
     )
     held = np.cumsum(lengths**2) / max(float((reference**2).sum()), 1e-12)

@@ -1,0 +1,1 @@
+"""Streams from files to files."""
