@@ -15,7 +15,6 @@ from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY
 
-pytestmark = pytest.mark.usefixtures("few_draws")
 FIT_ON = 600
 
 

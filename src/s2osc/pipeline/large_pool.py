@@ -22,7 +22,7 @@ from scipy.special import softmax
 from s2osc.arrays import chunks
 from s2osc.errors import SettingsError
 from s2osc.pipeline.audit import statistics, unknown_test
-from s2osc.pipeline.audit.calibration import SeedSettings, hold_back, join_held_back
+from s2osc.pipeline.audit.calibration import SeedSettings, join_held_back
 from s2osc.pipeline.audit.confidence import (
     Confidence,
     cross_fitted,
@@ -41,10 +41,10 @@ from s2osc.pipeline.audit.decision import (
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.filter.distinctness import Partition, distinctness
 from s2osc.pipeline.filter.score import squash
+from s2osc.pipeline.labelled_roles import Roles, assign_roles
 from s2osc.pipeline.method import S2OSCMethod, Solution, Trust
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.sampling import (
-    N_REFERENCES,
     SKIPPED,
     Drawn,
     Nearest,
@@ -56,7 +56,6 @@ from s2osc.pipeline.sampling import (
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.progress import Stopwatch
-from s2osc.seeding import rng
 from s2osc.settings import FIT_ON
 from s2osc.types import UNKNOWN, UNSURE, Answer, Labelled
 
@@ -66,8 +65,6 @@ N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
 is then known to a fifteenth of it, and the audit's resampling takes seconds."""
 SCORED_AT_ONCE = 16_384
-MOST_JUDGES = 3_000
-"""Calibration items of each class: rare classes need many, and the fit does not see them."""
 
 
 class OverRows(Protocol):
@@ -82,61 +79,6 @@ def check_fit_on(fit_on: int) -> int:
             f"fit-on is {fit_on}; give a number of items from {FEWEST_FIT}, such as {FIT_ON}"
         )
     return fit_on
-
-
-class Roles(NamedTuple):
-    """The labelled items by what they are for."""
-
-    training: Labelled  # all that f learns from; references among them
-    references: np.ndarray  # rows of the training items that strangeness is measured from
-    held_back: Labelled  # spies and calibration items of the sample
-    calibration: Labelled  # of the whole pool
-    held_back_weights: np.ndarray  # (C,) labelled items over held-back ones, relatively
-    calibration_weights: np.ndarray  # (C,)
-
-    @property
-    def others(self) -> Labelled:
-        """All labelled items but the references: to strangeness they are as items of the pool."""
-        is_other = np.ones(len(self.training), bool)
-        is_other[self.references] = False
-        parts = (
-            Labelled(self.training.inputs[is_other], self.training.labels[is_other]),
-            self.held_back,
-            self.calibration,
-        )
-        return Labelled(
-            np.concatenate([part.inputs for part in parts]),
-            np.concatenate([part.labels for part in parts]),
-        )
-
-
-def assign_roles(known: Labelled, settings: SeedSettings, *, seed: int) -> Roles:
-    """Hold items back twice: those that judge the whole pool, then those of the sample."""
-    of_pool = replace(settings, per_class=max(settings.per_class, MOST_JUDGES))
-    rest, calibration, calibration_weights = _held(known, of_pool, seed, "calibration of all")
-    training, held_back, held_back_weights = _held(rest, settings, seed, "seeds")
-    n = min(N_REFERENCES, len(training) // 2)
-    references = np.sort(rng(seed, "references").permutation(len(training))[:n])
-    return Roles(
-        training, references, held_back, calibration, held_back_weights, calibration_weights
-    )
-
-
-def _held(
-    items: Labelled, settings: SeedSettings, seed: int, purpose: str
-) -> tuple[Labelled, Labelled, np.ndarray]:
-    """What stays, what is held back, and how many items each held-back one stands for."""
-    rows = hold_back(items.labels, settings, rng(seed, purpose))
-    stays = np.ones(len(items), bool)
-    stays[rows] = False
-    n_of_class = np.bincount(items.labels)
-    n_held = np.bincount(items.labels[rows], minlength=len(n_of_class))
-    weights = n_of_class / np.maximum(n_held, 1)
-    return (
-        Labelled(items.inputs[stays], items.labels[stays]),
-        Labelled(items.inputs[rows], items.labels[rows]),
-        weights / weights.min(),
-    )
 
 
 class Plan(NamedTuple):
