@@ -481,7 +481,7 @@ def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkey
 
 def test_results_of_folds_are_decided_anew_as_others_are(finished, tmp_path):
     out, items = tmp_path / "out", (finished / "known.npz", finished / "pool.npz")
-    result = classify_files(*items, out, quick_request(**{"seeds.judges": 100}))
+    result = classify_files(*items, out, quick_request(**{"seeds.judges": 30}))
     assert result.seconds["folds"] > 0
     once = load_result(version_of(finished / "out"))
     assert len(result.evidence.seed_score) > len(once.evidence.seed_score)

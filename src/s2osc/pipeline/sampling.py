@@ -135,7 +135,7 @@ def share_out(sizes: np.ndarray, n: int) -> np.ndarray:
     Half in proportion, half evenly; what a small stratum cannot give goes to the others.
 
     >>> share_out(np.array([9_000, 900, 100]), 1_000).tolist()
-    [633, 267, 100]
+    [667, 233, 100]
     """
     n, quota = min(n, int(sizes.sum())), np.zeros(len(sizes))
     is_open = sizes > 0
