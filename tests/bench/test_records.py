@@ -26,7 +26,7 @@ from s2osc.bench.records import (
 from s2osc.data.splits import Protocol
 from s2osc.errors import DataError, OutputError
 from s2osc.files import part_of
-from s2osc.pipeline.presets import FAST, PLAIN
+from s2osc.pipeline.presets import FAST, HEADS, PLAIN
 from s2osc.settings import change, flatten
 from samples import make_dataset, shrink
 
@@ -356,3 +356,16 @@ def test_a_record_with_a_setting_nobody_knows_is_refused(earlier):
 def test_a_record_is_accepted_for_the_settings_it_was_made_with(tmp_path, method):
     write_record(tmp_path / "a.json", {"settings": flatten(method)})
     check_same_settings(tmp_path / "a.json", method)
+
+
+@pytest.mark.parametrize(("n_labelled", "in_folds"), [(600, True), (1_400, False)])
+def test_folds_matter_where_few_labelled_items_judge(tmp_path, n_labelled, in_folds):
+    once = replace(HEADS, seeds=replace(HEADS.seeds, judges=0))
+    path = tmp_path / "a.json"
+    write_record(path, {"settings": flatten(once), "n_training": n_labelled})
+    check_same_settings(path, once)
+    if in_folds:
+        with pytest.raises(DataError, match=r"\(seeds\.judges\)"):
+            check_same_settings(path, HEADS)
+    else:
+        check_same_settings(path, HEADS)

@@ -35,6 +35,7 @@ DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""
 LATER = {"guarantee": "average", "false_alarm_of": []}
 """Settings of methods and learners that came later, as they were before."""
+JUDGES = "seeds.judges"
 REMOVED = tuple(
     f"clusters.{name}"
     for name in (
@@ -200,6 +201,8 @@ def check_same_settings(
     different = [key for key in now | recorded if recorded.get(key, ...) != now.get(key, ...)]
     if not shows_groups:
         different = [key for key in different if not key.startswith("clusters.")]
+    if not _is_judged_in_folds(record, now):
+        different = [key for key in different if not key.endswith(JUDGES)]
     pools = record.get("protocol")
     if protocol is not None and pools is not None:
         defaults = _as_json(asdict(type(protocol)()))
@@ -213,6 +216,16 @@ def check_same_settings(
             f"{path} was recorded with other settings ({', '.join(different)}); "
             "move the old records away or give another --results"
         )
+
+
+def _is_judged_in_folds(record: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Whether a run has so few labelled items that folds are made of them; never in a stream.
+
+    Half of those that are held back judge.
+    """
+    n_labelled, n_wanted = record.get("n_training"), settings.get(JUDGES, 0)
+    share = settings.get("seeds.share", 0.0)
+    return isinstance(n_labelled, int) and n_labelled * share / 2 < n_wanted
 
 
 def _as_json(values: dict[str, Any]) -> dict[str, Any]:
