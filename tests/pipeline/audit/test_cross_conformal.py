@@ -90,6 +90,14 @@ def test_the_known_class_is_that_of_most_folds():
     assert join_folds(folds).evidence.nearest.tolist() == [0, 0]
 
 
+def test_an_item_that_is_surely_unknown_in_one_fold_has_the_class_of_the_others():
+    sure = np.array([[0.0, 0.0], [0.9, 0.1]])
+    other = np.array([[0.1, 0.2], [0.8, 0.2]])
+    joined = join_folds([fold(np.arange(2.0), np.arange(3.0), known=k) for k in (sure, other)])
+    assert np.isfinite(joined.known).all()
+    assert joined.evidence.nearest.tolist() == [1, 0]
+
+
 def test_places_and_scores_are_inverse():
     scores = np.random.default_rng(2).normal(size=50)
     np.testing.assert_allclose(at_places(scores, places_within(scores)), scores)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from s2osc.lazy import lazily
+from s2osc.pipeline.audit.confidence import LEAST
 from s2osc.pipeline.audit.decision import Evidence
 
 stats = lazily("scipy.stats")
@@ -52,7 +53,7 @@ def join_folds(folds: Sequence[Judged]) -> Judged:
     place = places_within(np.mean([places_within(score) for score in scores], axis=0))
     place_of_seeds = [places_among(fold.evidence.score, fold.evidence.seed_score) for fold in folds]
     odds_of_others = [places_among(fold.odds[:n], fold.odds[n:]) for fold in folds[1:]]
-    known = np.mean([fold.known / fold.known.sum(axis=1, keepdims=True) for fold in folds], axis=0)
+    known = np.mean([given_known(fold.known) for fold in folds], axis=0)
     evidence = replace(
         first.evidence,
         score=at_places(scores[0], place),
@@ -69,6 +70,17 @@ def join_folds(folds: Sequence[Judged]) -> Judged:
         known=known,
         held_back=NamedItems(*map(np.concatenate, held_back)),
     )
+
+
+def given_known(probabilities: np.ndarray) -> np.ndarray:
+    """Probabilities (n, C) of the known classes, given that an item is known.
+
+    One that is surely unknown has next to none of any; they stay as small as they are.
+
+    >>> given_known(np.array([[0.3, 0.1], [0.0, 0.0]])).round(2).tolist()
+    [[0.75, 0.25], [0.0, 0.0]]
+    """
+    return probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), LEAST)
 
 
 def places_within(scores: np.ndarray) -> np.ndarray:
