@@ -6,11 +6,12 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from s2osc.cli.address import LOCAL_HOSTS, add_address, check_address
 from s2osc.cli.options import add_command, printer
 from s2osc.errors import SettingsError
 
 FIRST_PORT = 8421
-LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+RISK = "whoever has the link sees and changes everything"
 
 
 def add_page(commands: Any) -> None:
@@ -26,27 +27,12 @@ def add_page(commands: Any) -> None:
     either = parser.add_mutually_exclusive_group(required=True)
     either.add_argument("--results", type=Path, metavar="DIR", help="a folder that classify wrote")
     either.add_argument("--state", type=Path, metavar="DIR", help="a stream")
-    parser.add_argument(
-        "--port", type=int, help=f"of the page (default: {FIRST_PORT}, or the next that is free)"
-    )
-    parser.add_argument(
-        "--host",
-        default=LOCAL_HOSTS[0],
-        help="the address to serve under (default: 127.0.0.1, which this machine alone can reach)",
-    )
-    parser.add_argument(
-        "--i-know",
-        action="store_true",
-        help="serve under an address that others can reach, without encryption: whoever reads the "
-        "traffic, or is given the link, sees and changes everything",
-    )
+    add_address(parser, first_port=FIRST_PORT, risk=RISK)
     parser.add_argument("--no-browser", action="store_true", help="print the link, open nothing")
 
 
 def page(options: argparse.Namespace) -> None:
-    check_host(options.host, i_know=options.i_know)
-    if options.port is not None and not 0 <= options.port < 65_536:
-        raise SettingsError(f"--port is {options.port}; give a number from 1 to 65535")
+    check_address(options, risk=RISK)
     try:
         from s2osc.page.server import serve
     except ModuleNotFoundError as error:
@@ -79,12 +65,3 @@ def page(options: argparse.Namespace) -> None:
                 webbrowser.open(link)
             hosts = LOCAL if options.host in LOCAL_HOSTS else (*LOCAL, name)
             serve(work, bound, token=token, hosts=hosts)
-
-
-def check_host(host: str, *, i_know: bool) -> None:
-    """Refuse an address that others can reach, unless that is meant."""
-    if host not in LOCAL_HOSTS and not i_know:
-        raise SettingsError(
-            f"--host is {host}, which other machines can reach: whoever has the link sees and "
-            "changes everything, and the traffic is not encrypted; give --i-know if that is meant"
-        )

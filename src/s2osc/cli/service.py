@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from s2osc.cli.address import add_address, check_address
 from s2osc.cli.options import add_command, add_device, add_trusted, printer, trusted_of
 from s2osc.errors import SettingsError
 
 FIRST_PORT = 8521
-LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+RISK = "anybody may ask"
 
 
 def add_serve(commands: Any) -> None:
@@ -25,19 +26,7 @@ def add_serve(commands: Any) -> None:
     parser.add_argument(
         "--model", type=Path, required=True, help="the folder `model` that classify wrote"
     )
-    parser.add_argument(
-        "--port", type=int, help=f"to listen on (default: {FIRST_PORT}, or the next that is free)"
-    )
-    parser.add_argument(
-        "--host",
-        default=LOCAL_HOSTS[0],
-        help="the address to serve under (default: 127.0.0.1, which this machine alone can reach)",
-    )
-    parser.add_argument(
-        "--i-know",
-        action="store_true",
-        help="serve under an address that others can reach: anybody may ask, unencrypted",
-    )
+    add_address(parser, first_port=FIRST_PORT, risk=RISK)
     parser.add_argument(
         "--max-body", type=float, default=16, metavar="MB", help="of a request (default: 16)"
     )
@@ -49,11 +38,7 @@ def add_serve(commands: Any) -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
-    if options.host not in LOCAL_HOSTS and not options.i_know:
-        raise SettingsError(
-            f"--host is {options.host}, which other machines can reach: anybody may ask, and the "
-            "traffic is not encrypted; give --i-know if that is meant"
-        )
+    check_address(options, risk=RISK)
     if not 0 < options.max_body <= 1_024 or not 0 < options.timeout <= 3_600:
         raise SettingsError("give --max-body from 0 to 1024 MB, and --timeout from 0 to 3600 s")
     try:
