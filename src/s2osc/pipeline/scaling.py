@@ -137,3 +137,29 @@ def tame(scaled: np.ndarray) -> np.ndarray:
     """
     beyond = np.maximum(np.abs(scaled) - LINEAR, 0)
     return np.clip(scaled, -LINEAR, LINEAR) + np.sign(scaled) * np.log1p(beyond)
+
+
+def untame(tamed: np.ndarray) -> np.ndarray:
+    """The values that ``tame`` made these of.
+
+    >>> untame(tame(np.array([-3.0, 5.0, 105.0]))).round(6).tolist()
+    [-3.0, 5.0, 105.0]
+    """
+    beyond = np.maximum(np.abs(tamed) - LINEAR, 0)
+    return np.clip(tamed, -LINEAR, LINEAR) + np.sign(tamed) * np.expm1(beyond)
+
+
+def in_spreads(vectors: np.ndarray) -> np.ndarray:
+    """Scaled rows of a table with their tails as they were, float64; an embedding as it is.
+
+    What an instrument adds to a column is the same for small values and for large ones. The columns
+    of an embedding have weights, and no tails to speak of.
+    """
+    wide = vectors.astype(np.float64)
+    return wide if vectors.shape[-1] >= MANY_COLUMNS else untame(wide)
+
+
+def from_spreads(vectors: np.ndarray) -> np.ndarray:
+    """The inverse of ``in_spreads``, float32."""
+    tamed = vectors if vectors.shape[-1] >= MANY_COLUMNS else tame(vectors)
+    return tamed.astype(np.float32)

@@ -5,6 +5,7 @@ import pytest
 
 from s2osc.data.sources import add_column_noise, add_noise, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
+from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matching import (
     FEWEST_THERE,
     STRONG_NOISE,
@@ -15,10 +16,16 @@ from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
 
 
+def hidden(known, pool):
+    """Training items and the pool with held-back ones, scaled as the method scales them."""
+    scaling = fit_scaling(known.inputs, pool)
+    known, pool = scaling.transform_items(known), scaling.transform(pool)
+    return hide_in_pool(known, pool, SeedSettings(0.15), seed=0)
+
+
 def matched_to(make, change=None, *, n=150, n_classes=4):
     split = open_set(*make(n, n_classes))
-    pool = split.pool if change is None else change(split.pool)
-    training, pooled = hide_in_pool(split.known, pool, SeedSettings(0.15), seed=0)
+    training, pooled = hidden(split.known, split.pool if change is None else change(split.pool))
     return training, pooled, match_sources(training, pooled, seed=0)
 
 
@@ -49,8 +56,7 @@ def test_noise_on_the_images_of_the_pool_is_found_and_given_to_the_labelled_ones
 def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
     split = open_set(*make_blobs(300, 4, distance=4.0))
     pool = offset_columns(split.pool, 0.2)
-    training, pooled = hide_in_pool(split.known, pool, SeedSettings(0.15), seed=0)
-    found = match_sources(training, pooled, seed=0)
+    found = match_sources(*hidden(split.known, pool), seed=0)
     assert found.first.differ
     moved = sum(change.offset for change in found.changes)
     assert moved.sum() > 0
@@ -99,3 +105,22 @@ def test_pools_of_a_few_items_are_matched_or_left(n):
     training, pooled = hide_in_pool(split.known, split.pool[:n], SeedSettings(0.15), seed=0)
     found = match_sources(training, pooled, seed=0)
     assert len(found.pooled.inputs) == len(pooled.inputs)
+
+
+def test_an_offset_of_columns_with_heavy_tails_is_found():
+    inputs, labels = make_blobs(150, 4)
+    heavy = np.exp(2.5 * np.random.default_rng(0).standard_normal((len(inputs), 2)))
+    inputs = np.column_stack([inputs, heavy]).astype(np.float32)
+    is_labelled = np.arange(len(inputs)) % 2 == 0
+    known = Labelled(inputs[is_labelled], labels[is_labelled])
+    found = match_sources(*hidden(known, offset_columns(inputs[~is_labelled], 0.1)), seed=0)
+    assert found.changes
+    assert not found.last.differ
+    assert found.sure_share >= FEWEST_THERE
+
+
+def test_a_source_that_is_only_suspected_holds_nothing_against_a_pool_that_is_mostly_unknown():
+    split = open_set(*make_blobs(100, 5), n_known=2)
+    found = match_sources(*hidden(split.known, split.pool), seed=0)
+    for suspected in suspected_sources(found, seed=0):
+        assert suspected.unexplained == 0

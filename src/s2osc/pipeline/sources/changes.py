@@ -19,12 +19,16 @@ from s2osc.data.sources import (
     sharpen_images,
     shift_pixels,
 )
+from s2osc.pipeline.scaling import OF_A_GAUSSIAN, from_spreads, in_spreads
 from s2osc.seeding import rng
 
 MOST_OFFSET = 0.5
 """Of a column's deviation: an offset beyond it is no small change."""
 NOISE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 """Of a column's deviation."""
+USUAL = 1.5
+"""Spreads from the median, beyond which a value counts no more: Huber's choice, which loses hardly
+anything where a column is Gaussian."""
 
 
 class ImageKind(NamedTuple):
@@ -89,15 +93,17 @@ class ImageChange:
 class ColumnChange:
     """An offset of every column, and noise of a share of its deviation."""
 
-    offset: np.ndarray  # (D,)
+    offset: np.ndarray  # (D,) in spreads
     noise: float
-    deviations: np.ndarray  # (D,) of the columns, in the units of the offset
+    deviations: np.ndarray  # (D,) of the columns, in spreads
 
     def apply(self, vectors: np.ndarray, *, seed: int) -> np.ndarray:
-        """Of vectors (n, D), or stacked views of them."""
-        noise = rng(seed, "source noise").standard_normal(vectors.shape, dtype=np.float32)
-        moved = vectors + self.offset + self.noise * self.deviations * noise
-        return moved.astype(np.float32)
+        """Of scaled vectors (n, D), or stacked views of them."""
+        moved = in_spreads(vectors) + self.offset
+        if self.noise:
+            noise = rng(seed, "source noise").standard_normal(vectors.shape, dtype=np.float32)
+            moved += self.noise * self.deviations * noise
+        return from_spreads(moved)
 
     def in_words(self) -> str:
         """The change as a person would name it.
@@ -129,7 +135,7 @@ def column_offset(
 ) -> np.ndarray:
     """(D,) how far the columns of the pool lie above those of labelled items of the same class.
 
-    Means of differences within predicted classes, each weighted by how well it is known; every
+    Differences of locations within predicted classes, each weighted by how well it is known; every
     column is drawn towards 0 by the share of its square that chance explains.
 
     >>> items = np.arange(100.0)[:, None] % 5
@@ -143,8 +149,9 @@ def column_offset(
         if min(len(here), len(there)) < 2:
             continue
         weight = len(here) * len(there) / (len(here) + len(there))
-        total = total + weight * (here.mean(axis=0) - there.mean(axis=0))
-        both = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
+        (at_here, of_here), (at_there, of_there) = locations(here), locations(there)
+        total = total + weight * (at_here - at_there)
+        both = np.concatenate([of_here, of_there])
         variance = variance + weight * (both**2).sum(axis=0) / (len(both) - 2 or 1)
         precision += weight
     if not precision:
@@ -152,3 +159,18 @@ def column_offset(
     difference, error = total / precision, variance / precision**2
     kept = np.clip(1 - error / np.maximum(difference**2, 1e-12), 0.0, 1.0)
     return np.asarray(difference * kept)
+
+
+def locations(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(D,) where the columns of items (n, D) lie, whatever their tails, and (n, D) what is left.
+
+    The median, moved by the mean distance from it, far values counting no more than usual ones (one
+    step of Huber's estimate).
+
+    >>> locations(np.array([[0.0], [1.0], [2.0], [3.0], [1e9]]))[0].round(2).tolist()
+    [2.04]
+    """
+    median = np.median(items, axis=0)
+    usual = USUAL * OF_A_GAUSSIAN * np.median(np.abs(items - median), axis=0)
+    near = np.clip(items - median, -usual, usual)
+    return median + near.mean(axis=0), near - near.mean(axis=0)

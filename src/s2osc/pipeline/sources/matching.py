@@ -15,6 +15,7 @@ import numpy as np
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
+from s2osc.pipeline.scaling import in_spreads
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
     NOISE_SHARES,
@@ -89,9 +90,12 @@ class Matched(NamedTuple):
         """The share of the pool that seems to be known and that its source makes strange.
 
         It counts where the sources differ and most sure items are missing in every predicted
-        class: unless most of the pool is unknown, that is what the source does.
+        class: unless most of the pool is unknown, that is what the source does. A source that is
+        only suspected counts for what its change explains, and for no more.
         """
-        if not (self.changes or self.is_apart) or self.sure_share >= FEWEST_THERE:
+        if self.is_suspected or not (self.changes or self.is_apart):
+            return 0.0
+        if self.sure_share >= FEWEST_THERE:
             return 0.0
         assert self.inputs is not None
         _, names, is_spy, is_judge = self.inputs.free
@@ -123,7 +127,8 @@ def match_sources(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
     assert found.last is not None
     assert found.inputs is not None
     if found.last.is_possible:
-        return _changed_while_apart(found, seed=seed)
+        found = _changed_while_apart(found, seed=seed)
+        return found if found.changes else _moved(found, seed=seed) or found
     if pooled.n < FEWEST_SURE or found.inputs.free.is_judge.sum() < FEWEST_COMPARED:
         return found
     return _explained(found, seed=seed) or found
@@ -138,19 +143,34 @@ def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
     return found
 
 
+def _moved(found: Matched, *, seed: int) -> Matched | None:
+    """Where little is surely known: the match by an offset of all columns, if that is the reason.
+
+    Then clearly more items are sure with it, and most of those of some class. In many columns an
+    offset moves items far, though in none of them the few sure items show it.
+    """
+    if found.sure_share >= FEWEST_THERE or found.training.inputs.dtype == np.uint8:
+        return None
+    again = _changed_by(found, offset_of_all(found), seed=seed)
+    if again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
+        return None
+    return _changed_while_apart(again, seed=seed)
+
+
 def _explained(found: Matched, *, seed: int) -> Matched | None:
     """The match of a pool in which hardly anything is surely known, if its source is the reason.
 
-    Then labelled items that are changed as the surest items of the pool suggest make the others
-    sure, too. If they do not, nothing in the pool may be known: None.
+    Then labelled items that are changed as the pool suggests make the others sure, too. If they do
+    not, nothing in the pool may be known: None.
     """
     assert found.inputs is not None
-    further = with_change(found, seed=seed)
+    further: Matched | None = found
+    while further is not None and further.sure_share < FEWEST_THERE:
+        has_room = len(further.changes) < MOST_STEPS
+        further = with_change(further, seed=seed) if has_room else None
     if further is None:
         return None
     further = _changed_while_apart(further, seed=seed)
-    if further.sure_share < FEWEST_THERE:
-        return None
     signs, names, is_spy, is_judge = found.inputs.free
     first = _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
     return further._replace(first=first)
@@ -174,7 +194,7 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
         yield best._replace(is_suspected=True)
     if matched.training.inputs.dtype == np.uint8:
         return
-    deviations = one_vector(matched.training.inputs).std(axis=0)
+    deviations = in_spreads(one_vector(matched.training.inputs)).std(axis=0)
     for noise in STRONG_NOISE:
         noisy = _changed_by(
             matched, ColumnChange(np.zeros_like(deviations), noise, deviations), seed=seed
@@ -189,10 +209,15 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
-    then the surest items of the pool suggest a change, too.
+    then the surest items of the pool suggest a change, too. Where none are, columns that lie apart
+    as a whole come first.
     """
     assert found.inputs is not None
     assert found.last is not None
+    if not found.last.is_possible and found.training.inputs.dtype != np.uint8:
+        again = _changed_by(found, offset_of_all(found), seed=seed)
+        if again.sure_share >= found.sure_share + CLEARLY_MORE:
+            return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []
     if found.sure_share < FEWEST_THERE:
         signs, names, is_spy, is_judge = found.inputs.free
@@ -319,8 +344,10 @@ def find_change(found: Matched, is_sure: np.ndarray, *, seed: int) -> tuple[Chan
 
 def column_changes(sure: SureItems) -> list[Change]:
     """The offset of the columns, with noise of several strengths and without."""
-    labelled, pool = one_vector(sure.judges), one_vector(sure.pool)
-    deviations = np.concatenate([labelled, one_vector(sure.references)]).std(axis=0)
+    labelled, pool, references = (
+        in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
+    )
+    deviations = np.concatenate([labelled, references]).std(axis=0)
     offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return [
@@ -328,3 +355,19 @@ def column_changes(sure: SureItems) -> list[Change]:
         for moved in (offset, np.zeros_like(offset))
         for noise in (0.0, *NOISE_SHARES)
     ]
+
+
+def offset_of_all(found: Matched) -> ColumnChange:
+    """The offset between all items of the pool and all labelled ones, whatever their classes."""
+    pooled = found.pooled
+    pool = in_spreads(one_vector(pooled.of_pool(pooled.inputs)))
+    held_back, training = (
+        in_spreads(one_vector(items))
+        for items in (pooled.of_held_back(pooled.inputs), found.training.inputs)
+    )
+    labelled = np.concatenate([held_back, training])
+    deviations = labelled.std(axis=0)
+    of_one_class = (np.zeros(len(items), int) for items in (pool, labelled))
+    offset = column_offset(pool, labelled, *of_one_class)
+    offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
+    return ColumnChange(offset, 0.0, deviations)
