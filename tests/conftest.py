@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
-from s2osc.pipeline.audit import confidence, decision
+from s2osc.pipeline.audit import confidence, outcome
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.report import drawing
@@ -38,7 +38,7 @@ def _no_waiting() -> Iterator[None]:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
-        patch.setattr(decision, "N_RESAMPLED", 20)
+        patch.setattr(outcome, "N_RESAMPLED", 20)
         patch.setattr(confidence, "N_RESAMPLED", 4)
         yield
 
@@ -68,7 +68,7 @@ def seeded() -> tuple[Split, Solution]:
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
 
 
-ALL_DRAWS = {module: module.N_RESAMPLED for module in (decision, confidence)}
+ALL_DRAWS = {module: module.N_RESAMPLED for module in (outcome, confidence)}
 
 
 @pytest.fixture(scope="module")

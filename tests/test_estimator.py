@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import (
 from s2osc import S2OSC, UNKNOWN
 from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
 from s2osc.nets.text_models import load_text_model
-from s2osc.pipeline.audit import decision
+from s2osc.pipeline.audit import outcome
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
 from texts import easy_texts, write_package
@@ -636,7 +636,7 @@ def test_close_calls_are_left_open_where_asked_for(monkeypatch, names):
     def below(evidence, threshold, settings):
         return min(threshold, np.median(evidence.score)) if settings.unsure else None
 
-    monkeypatch.setattr(decision, "_sure_known_below", below)
+    monkeypatch.setattr(outcome, "_sure_known_below", below)
     X, y, _ = blobs()
     estimator = small(unsure=True).fit(X, as_strings(y) if names else y)
     unsure = estimator.transduction_ == ("unsure" if names else -2)

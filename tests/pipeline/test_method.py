@@ -12,7 +12,8 @@ from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.nets.networks import Network
 from s2osc.pipeline import method as method_module
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, decide
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
+from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.filter import score as fusion
 from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, partition_pool, units
 from s2osc.pipeline.filter.score import FEWEST_SPIES

@@ -9,7 +9,7 @@ import torch
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import TrainSettings
-from s2osc.pipeline.audit import decision
+from s2osc.pipeline.audit import outcome
 from s2osc.stream.answers import resolve_answers
 from s2osc.stream.history import SeedAccuracy, UpdateRecord, WindowRecord
 from s2osc.stream.learner import Incremental
@@ -104,7 +104,7 @@ def weights(state):
 def quick():
     """Intervals from fewer resamples: what they are worth has its own tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "N_RESAMPLED", 5)
+        patch.setattr(outcome, "N_RESAMPLED", 5)
         yield
 
 

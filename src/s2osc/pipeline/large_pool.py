@@ -34,10 +34,10 @@ from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
     Thresholds,
-    decide,
     thresholds_for_new,
     unknown_curve_for_new,
 )
+from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.filter.distinctness import Partition, distinctness
 from s2osc.pipeline.filter.score import squash

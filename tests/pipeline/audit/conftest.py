@@ -2,7 +2,20 @@
 
 import pytest
 
+from s2osc.pipeline.audit.outcome import decide
+from samples import SEEDS, make_evidence
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _as_users_get_it(all_draws) -> None:
     """Of all tests of this folder."""
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return make_evidence()
+
+
+@pytest.fixture(scope="module")
+def decision(evidence, all_draws):
+    return decide(evidence, SEEDS, seed=0)
