@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import settings
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
 from s2osc.pipeline.audit import confidence, outcome
+from s2osc.pipeline.grouping import number
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
 from s2osc.report import drawing
@@ -33,13 +35,17 @@ QUICK = (
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting() -> Iterator[None]:
-    """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly."""
+    """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly.
+
+    Two episodes of the 18 that users get teach the number of groups, which is half of a small fit.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
         patch.setattr(outcome, "N_RESAMPLED", 20)
         patch.setattr(confidence, "N_RESAMPLED", 4)
+        patch.setattr(number, "EPISODES", replace(number.EPISODES, n_episodes=2))
         yield
 
 
@@ -69,15 +75,23 @@ def seeded() -> tuple[Split, Solution]:
 
 
 ALL_DRAWS = {module: module.N_RESAMPLED for module in (outcome, confidence)}
+ALL_EPISODES = number.EPISODES
 
 
 @pytest.fixture(scope="module")
 def all_draws() -> Iterator[None]:
-    """Intervals and probabilities from as many draws as users get, for tests of their worth."""
+    """Intervals, probabilities and groups from as many draws as users get, to test their worth."""
     with pytest.MonkeyPatch.context() as patch:
         for module, n_draws in ALL_DRAWS.items():
             patch.setattr(module, "N_RESAMPLED", n_draws)
+        patch.setattr(number, "EPISODES", ALL_EPISODES)
         yield
+
+
+@pytest.fixture
+def all_episodes(monkeypatch) -> None:
+    """The number of groups as users get it, for a single test."""
+    monkeypatch.setattr(number, "EPISODES", ALL_EPISODES)
 
 
 LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")

@@ -19,6 +19,7 @@ from s2osc.pipeline.grouping.number import (
 )
 from samples import make_blobs
 
+pytestmark = pytest.mark.usefixtures("all_episodes")
 BLOBS, CLASSES = make_blobs(60, 5, distance=9.0)
 
 
