@@ -15,6 +15,7 @@ from s2osc.pipeline.audit import confidence, outcome
 from s2osc.pipeline.grouping import number
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.sources import matching
 from s2osc.report import drawing
 from s2osc.types import Split
 from samples import make_images, open_set, shrink
@@ -33,20 +34,44 @@ QUICK = (
 )
 
 
+ROUGHLY = (
+    (outcome, "N_RESAMPLED", 20),
+    (confidence, "N_RESAMPLED", 4),
+    # Half of a small fit teaches the number of groups.
+    (number, "EPISODES", replace(number.EPISODES, n_episodes=2)),
+    # A quarter asks whether a change of few items that could be compared explains a discovery.
+    (matching, "MANY_COMPARED", 0),
+)
+"""What tests do with less than users get, where its worth is not what they test."""
+AS_USERS_GET_IT = tuple((module, name, getattr(module, name)) for module, name, _ in ROUGHLY)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting() -> Iterator[None]:
-    """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly.
-
-    Two episodes of the 18 that users get teach the number of groups, which is half of a small fit.
-    """
+    """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
-        patch.setattr(outcome, "N_RESAMPLED", 20)
-        patch.setattr(confidence, "N_RESAMPLED", 4)
-        patch.setattr(number, "EPISODES", replace(number.EPISODES, n_episodes=2))
+        for module, name, value in ROUGHLY:
+            patch.setattr(module, name, value)
         yield
+
+
+@pytest.fixture(scope="module")
+def as_users_get_it() -> Iterator[None]:
+    """As many draws and episodes as users get, for a file that tests their worth."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in AS_USERS_GET_IT:
+            patch.setattr(module, name, value)
+        yield
+
+
+@pytest.fixture
+def just_as_users_get_it(monkeypatch) -> None:
+    """The same for a single test."""
+    for module, name, value in AS_USERS_GET_IT:
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(scope="session")
@@ -72,26 +97,6 @@ def seeded() -> tuple[Split, Solution]:
     """A pool with unknown items, and what the method with seeds found in it."""
     split = open_set(*make_images(100))
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
-
-
-ALL_DRAWS = {module: module.N_RESAMPLED for module in (outcome, confidence)}
-ALL_EPISODES = number.EPISODES
-
-
-@pytest.fixture(scope="module")
-def all_draws() -> Iterator[None]:
-    """Intervals, probabilities and groups from as many draws as users get, to test their worth."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module, n_draws in ALL_DRAWS.items():
-            patch.setattr(module, "N_RESAMPLED", n_draws)
-        patch.setattr(number, "EPISODES", ALL_EPISODES)
-        yield
-
-
-@pytest.fixture
-def all_episodes(monkeypatch) -> None:
-    """The number of groups as users get it, for a single test."""
-    monkeypatch.setattr(number, "EPISODES", ALL_EPISODES)
 
 
 LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")

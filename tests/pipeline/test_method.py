@@ -90,6 +90,7 @@ def test_every_item_goes_through_f_and_every_item_of_the_pool_through_g_once(
     }
 
 
+@pytest.mark.usefixtures("just_as_users_get_it")
 def test_where_another_source_is_suspected_only_changed_items_go_through_f_again(
     answered, monkeypatch
 ):
@@ -247,6 +248,7 @@ def test_a_class_of_two_items_is_enough_to_be_learnt_from(method):
     assert set(answer.labels) <= {UNKNOWN, 0, 1, 2}
 
 
+@pytest.mark.usefixtures("just_as_users_get_it")
 @SEEDED_MODES
 @pytest.mark.parametrize(("n", "n_judges"), [(2, 0), (3, 2), (6, 2)])
 def test_two_classes_of_a_few_labelled_items_are_enough(method, n, n_judges):

@@ -7,7 +7,7 @@ from samples import SEEDS, make_evidence
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _as_users_get_it(all_draws) -> None:
+def _as_users_get_it(as_users_get_it) -> None:
     """Of all tests of this folder."""
 
 
@@ -17,5 +17,5 @@ def evidence():
 
 
 @pytest.fixture(scope="module")
-def decision(evidence, all_draws):
+def decision(evidence, as_users_get_it):
     return decide(evidence, SEEDS, seed=0)

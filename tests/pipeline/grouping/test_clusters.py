@@ -9,7 +9,7 @@ from s2osc.pipeline.grouping.clusters import N_FITTED, ClusterSettings, Grouping
 from samples import make_blobs
 
 AUTO = ClusterSettings()
-counts_groups = pytest.mark.usefixtures("all_episodes")
+counts_groups = pytest.mark.usefixtures("just_as_users_get_it")
 
 
 def blobs(*sizes, distance=12.0):

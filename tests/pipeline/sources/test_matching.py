@@ -14,6 +14,8 @@ from s2osc.pipeline.sources.matching import (
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
 
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
+
 
 def matched_to(make, change=None, *, n=150, n_classes=4):
     split = open_set(*make(n, n_classes))
