@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import settings
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
-from s2osc.pipeline.audit import confidence, decision
+from s2osc.pipeline.audit import confidence, outcome
+from s2osc.pipeline.grouping import number
 from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.sources import matching
 from s2osc.report import drawing
 from s2osc.types import Split
 from samples import make_images, open_set, shrink
@@ -31,6 +34,18 @@ QUICK = (
 )
 
 
+ROUGHLY = (
+    (outcome, "N_RESAMPLED", 20),
+    (confidence, "N_RESAMPLED", 4),
+    # Half of a small fit teaches the number of groups.
+    (number, "EPISODES", replace(number.EPISODES, n_episodes=2)),
+    # A quarter asks whether a change of few items that could be compared explains a discovery.
+    (matching, "MANY_COMPARED", 0),
+)
+"""What tests do with less than users get, where its worth is not what they test."""
+AS_USERS_GET_IT = tuple((module, name, getattr(module, name)) for module, name, _ in ROUGHLY)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting() -> Iterator[None]:
     """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly."""
@@ -38,9 +53,25 @@ def _no_waiting() -> Iterator[None]:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
-        patch.setattr(decision, "N_RESAMPLED", 20)
-        patch.setattr(confidence, "N_RESAMPLED", 4)
+        for module, name, value in ROUGHLY:
+            patch.setattr(module, name, value)
         yield
+
+
+@pytest.fixture(scope="module")
+def as_users_get_it() -> Iterator[None]:
+    """As many draws and episodes as users get, for a file that tests their worth."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in AS_USERS_GET_IT:
+            patch.setattr(module, name, value)
+        yield
+
+
+@pytest.fixture
+def just_as_users_get_it(monkeypatch) -> None:
+    """The same for a single test."""
+    for module, name, value in AS_USERS_GET_IT:
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(scope="session")
@@ -66,18 +97,6 @@ def seeded() -> tuple[Split, Solution]:
     """A pool with unknown items, and what the method with seeds found in it."""
     split = open_set(*make_images(100))
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
-
-
-ALL_DRAWS = {module: module.N_RESAMPLED for module in (decision, confidence)}
-
-
-@pytest.fixture(scope="module")
-def all_draws() -> Iterator[None]:
-    """Intervals and probabilities from as many draws as users get, for tests of their worth."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module, n_draws in ALL_DRAWS.items():
-            patch.setattr(module, "N_RESAMPLED", n_draws)
-        yield
 
 
 LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")

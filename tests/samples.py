@@ -8,6 +8,7 @@ import numpy as np
 
 from s2osc.data.datasets import Dataset
 from s2osc.nets.networks import NetworkSettings
+from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.record import (
     Audit,
     ClassAudit,
@@ -95,6 +96,30 @@ def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2O
 def several(method: S2OSCMethod) -> S2OSCMethod:
     """The same method, in the variant for several unknown classes."""
     return replace(method, student=replace(method.student, unknown="many"))
+
+
+SEEDS = DecisionSettings(rule="seeds")
+N_POOL, N_SEEDS = 1_000, 300
+
+
+def make_evidence(pi=0.3, shift=4.0, *, n_seeds=N_SEEDS, p_value=1e-9, seed=0):
+    """Scores of two known classes, and of unknown items, which come first in the pool."""
+    random = np.random.default_rng(seed)
+    score = random.normal(size=N_POOL)
+    score[: round(pi * N_POOL)] += shift
+    seed_label = np.arange(n_seeds) % 2
+    # Every tenth seed is taken for the other class.
+    seed_nearest = np.where(np.arange(n_seeds) % 10 == 0, 1 - seed_label, seed_label)
+    return Evidence(
+        score=score,
+        nearest=np.arange(N_POOL) % 2,
+        nearest_confidence=np.full(N_POOL, 0.9),
+        seed_score=random.normal(size=n_seeds),
+        seed_label=seed_label,
+        seed_nearest=seed_nearest,
+        seed_weight=np.ones(n_seeds),
+        p_value=p_value,
+    )
 
 
 TINY, SEEDED = shrink(PLAIN), shrink(FAST, k=None)

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 from s2osc.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
 SMALL = [
     f"--set={role}.{name}"
     for role in ("teacher", "student")

@@ -26,7 +26,7 @@ SMALL = {
         "network.hidden": (64, 32),
         "training.min_steps": 50,
     }.items()
-}
+} | {"seeds.judges": 0}  # folds have tests of their own, and take as long as all the rest
 at_both_sizes = pytest.mark.parametrize(
     "settings", [SMALL, pytest.param({}, marks=pytest.mark.slow)], ids=["small", "as they stand"]
 )

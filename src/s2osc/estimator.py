@@ -14,15 +14,14 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import _safe_indexing, check_random_state, check_X_y
+from sklearn.utils import _safe_indexing, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from s2osc.codec import to_plain
-from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
-from s2osc.data.frames import table_in, texts_in
+from s2osc.data.columns import TableEncoder
+from s2osc.data.frames import texts_in
 from s2osc.data.label_column import (
-    MISSING,
     POOL,
     POOL_TEXT,
     check_classes,
@@ -34,12 +33,20 @@ from s2osc.data.label_column import (
     without_missing,
 )
 from s2osc.engine.ray_engine import RayEngine
-from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
+from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning
 from s2osc.estimator_files import FitFacts, FitRows
-from s2osc.nets.text_features import compute_text_features
-from s2osc.nets.text_models import load_text_model
+from s2osc.estimator_inputs import (
+    CHECK_SEED,
+    as_inputs,
+    check_item_shape,
+    check_of_rows,
+    choose_preparation,
+    seed_of,
+    vectors_of_rows,
+    vectors_of_texts,
+)
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.audit.check import Check, check_order
+from s2osc.pipeline.audit.check import check_order
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
@@ -49,14 +56,11 @@ from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
-from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import shown
 from s2osc.settings import FIT_ON, require_choice
-from s2osc.types import IMAGE_NDIMS, UNKNOWN, UNSURE, Labelled, check_inputs
+from s2osc.types import UNKNOWN, UNSURE, Labelled, Predictions
 
 AUTO = "auto"
-CHECK_SEED = 0
-"""Of the order in which rows of a pool are checked: the same for all fits of the same pool."""
 
 
 class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -219,7 +223,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
         method = build_method(preset, number_classes(self._changes(), self._class_names()))
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         known = Labelled(X[~in_pool], labels)
         self.groups_, self.leaves_ = np.full(len(y), -1), np.full(len(y), -1)
         self.audit_: dict[str, Any] | None = None
@@ -261,20 +265,14 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
         """Images or vectors of what a user gives, and the labels; notes how they were made."""
-        self.preparation_: EmbeddingEntry | TableEncoder | None = None
-        texts = texts_in(X)
-        table = table_in(X) if texts is None else None
-        if texts is None and table is None:
+        self.preparation_: EmbeddingEntry | TableEncoder | None = choose_preparation(
+            X, embedding=self.embedding, keep_columns=self.keep_columns, device=device
+        )
+        if self.preparation_ is None:
             X, y = validate_data(self, X, y, dtype=None, allow_nd=True, ensure_all_finite=False)
-            return _as_inputs(X), y
-        if table is None:
-            model = load_text_model(self.embedding, device)
-            self.preparation_ = EmbeddingEntry(model.name, model.version, column="text")
-        else:
+            return as_inputs(X), y
+        if isinstance(self.preparation_, TableEncoder):
             validate_data(self, X, skip_check_array=True)
-            self.preparation_ = choose_columns(table, keep=self.keep_columns)
-            for note in notes_on_columns(self.preparation_, table):
-                warnings.warn(note, S2OSCWarning, stacklevel=3)
         _, y = check_X_y(np.zeros((len(X), 1)), y)
         with shown() if self.verbose else nullcontext():
             return self._prepared(X), y
@@ -282,27 +280,18 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
     def _prepared(self, X: Any) -> np.ndarray:
         """Vectors of texts, or of rows of a table, made as they were for the fit."""
         if isinstance(self.preparation_, EmbeddingEntry):
-            texts = texts_in(X)
-            if texts is None:
-                raise DataError("the model was fitted on texts; give a list or series of strings")
-            device = resolve_device(self.device)
-            model = restore_text_model(self.preparation_, device, allowed=self.embedding)
-            return compute_text_features(texts.tolist(), model)
+            return vectors_of_texts(
+                X, self.preparation_, embedding=self.embedding, device=resolve_device(self.device)
+            )
         assert isinstance(self.preparation_, TableEncoder)
-        if hasattr(self, "feature_names_in_"):
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
-        table = table_in(X)
-        if table is None and hasattr(self, "feature_names_in_"):
-            # Without names, columns are those of the fit, as scikit-learn has it.
-            table = Table(dict(zip(self.feature_names_in_, np.asarray(X).T, strict=True)))
-        if table is None:
-            raise DataError("the model was fitted on a table; give a data frame with its columns")
-        return self.preparation_.encode(table, "X")
+        return vectors_of_rows(X, self.preparation_, names)
 
     def predict(self, X: Any) -> np.ndarray:
         """A known class, or the mark of an unknown item, for every row."""
-        inputs = self._check(X)
-        return self._names(self.model_.predict(inputs).labels)
+        return self._names(self._predictions(X).labels)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy on labelled rows; rows of the pool have no label, and are left out."""
@@ -349,16 +338,14 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def unknown_score(self, X: Any) -> np.ndarray:
         """Rises with the belief that a row is of no known class."""
-        inputs = self._check(X)
-        return self.model_.predict(inputs).unknown_score
+        return self._predictions(X).unknown_score
 
     def p_known(self, X: Any) -> np.ndarray | None:
         """The share of known items at least as strange as each row; None without seeds.
 
         ``predict`` calls a row unknown where it is at most ``model_.operating_point``.
         """
-        inputs = self._check(X)
-        return self.model_.predict(inputs).p_known
+        return self._predictions(X).p_known
 
     def regroup(
         self, n: int | None = None, *, merge: Sequence[int] = (), split: int | None = None
@@ -398,17 +385,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         """
         check_is_fitted(self, "in_pool_")
         pool = np.flatnonzero(self.in_pool_)
-        place = {row: i for i, row in enumerate(pool.tolist())}
-        texts = ["" if str(label) in MISSING else str(label) for label in labels]
-        given = dict(zip(np.asarray(rows).tolist(), texts, strict=True))
-        strangers = given.keys() - place.keys()
-        if strangers or not any(given.values()):
-            found = (
-                f"row {min(strangers)} is not in the pool" if strangers else "no row is labelled"
-            )
-            raise DataError(f"{found}; label the rows that rows_to_check gives")
-        check = Check().asked(len(pool), n_pool=len(pool), seed=CHECK_SEED)
-        check = check.labelled({place[row]: label for row, label in given.items()})
+        check = check_of_rows(rows, labels, pool)
         answers = numbers_of(self.transduction_[pool], self.known_classes_)
         checked = check.measure(answers, self._class_names())
         if self.audit_:
@@ -500,43 +477,19 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
     def _class_names(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.known_classes_)
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, int | np.integer):
-            if self.random_state < 0:
-                raise SettingsError(
-                    f"random_state is {self.random_state}; give a number from 0, or None"
-                )
-            return int(self.random_state)
-        if self.random_state is None:
-            return int(np.random.default_rng().integers(2**31))
-        return int(check_random_state(self.random_state).randint(2**31))
-
     def _check(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self.preparation_ is not None:
             return self._prepared(X)
         if texts_in(X) is not None:
             raise DataError("X holds texts; the model was fitted on images or vectors")
-        item_shape = np.asarray(X).shape[1:]
-        # Of vectors scikit-learn says itself how many features it wants; images have none.
-        has_images = len(item_shape) > 1 or len(self.input_shape_) > 1
-        if has_images and item_shape != self.input_shape_:
-            raise DataError(
-                f"X holds items of shape {item_shape}; the model was fitted on items of "
-                f"shape {self.input_shape_}"
-            )
+        check_item_shape(X, self.input_shape_)
         X = validate_data(self, X, dtype=None, allow_nd=True, ensure_all_finite=False, reset=False)
-        return _as_inputs(X)
+        return as_inputs(X)
+
+    def _predictions(self, X: Any) -> Predictions:
+        inputs = self._check(X)
+        return self.model_.predict(inputs)
 
     def _names(self, labels: np.ndarray) -> np.ndarray:
         return names_of(labels, self.known_classes_.astype(self.classes_.dtype))
-
-
-def _as_inputs(X: np.ndarray) -> np.ndarray:
-    """Numbers of any kind as float vectors; images stay as they are."""
-    if X.ndim not in IMAGE_NDIMS and X.dtype.kind in "OUS":
-        try:
-            X = np.asarray(X, dtype=np.float64)
-        except ValueError as error:
-            raise DataError(f"X cannot be read as numbers: {error}") from error
-    return check_inputs(X, "X")

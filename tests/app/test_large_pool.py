@@ -83,8 +83,7 @@ def test_a_pool_in_parts_is_answered_as_in_memory(data, tmp_path, quick, in_memo
 
 def test_a_pool_in_parts_below_the_limit_is_an_ordinary_one(data, tmp_path, quick):
     paths = (f"--known={data / 'known.npz'}", f"--out={tmp_path / 'out'}")
-    assert main(["classify", *paths, f"--pool={data / 'pool'}/0.parquet", *quick]) == 0
-    assert main(["classify", *paths, f"--pool={data / 'pool'}/[0]*", *quick, "--force"]) == 0
+    assert main(["classify", *paths, f"--pool={data / 'pool'}/[0]*", *quick]) == 0
     assert (tmp_path / "out" / "predictions.csv").is_file()
 
 

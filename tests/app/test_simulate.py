@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ TINY = {
     **{f"{role}.training.min_steps": 20 for role in ROLES},
     **{f"{role}.network.hidden": "16,16" for role in ROLES[:2]},
     "clusters.n_groups": 1,
+    "seeds.judges": 0,
 }
 RUN = Request(changes=TINY)
 
@@ -87,11 +87,10 @@ def test_classes_too_small_to_hold_items_out_are_not_judged_by_such():
     assert simulation.judge_stages([[], []]) == {}
 
 
-def test_two_figures_are_drawn_where_matplotlib_is_there(items, tmp_path):
+def test_two_figures_are_drawn_where_matplotlib_is_there(simulated):
     pytest.importorskip("matplotlib")
-    course = Course(n_windows=1, size=60)
-    simulate(items, tmp_path / "out", RUN, course, QuerySettings(5))
-    found = {path.name for path in (tmp_path / "out").iterdir()}
+    _, out = simulated
+    found = {path.name for path in out.iterdir()}
     names = ("timeline.svg", "timeline.png", "accuracy.svg", "accuracy.png")
     assert found == {".s2osc", "windows.csv", "windows.md", "summary.json", *names}
 
@@ -115,13 +114,12 @@ def test_a_self_taught_stream_is_judged_by_what_its_classes_mostly_are(items, tm
     assert summary["windows"][0]["metrics"]["held_out_accuracy"] > 0.9
 
 
-def test_the_drift_of_a_self_taught_stream_is_told(items, tmp_path):
+def test_the_drift_of_a_self_taught_stream_is_told(items, simulated, tmp_path):
     pytest.importorskip("matplotlib")
-    course = Course(n_windows=1, known_classes=("a", "b", "c"))
-    simulate(items, tmp_path / "asked", RUN, course, QuerySettings(20))
-    assert not (tmp_path / "asked" / "drift.svg").exists()
+    _, asked = simulated
+    assert not (asked / "drift.svg").exists()
     # Two classes that emerge together, and are held to be one, are learnt under one name.
-    course = replace(course, new_per_window=2)
+    course = Course(n_windows=1, known_classes=("a", "b", "c"), new_per_window=2)
     summary = simulate(items, tmp_path / "alone", RUN, course, QuerySettings(20), self_taught=True)
     (window,) = summary["windows"]
     assert window["asked"] == summary["budget"] == 0

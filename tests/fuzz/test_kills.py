@@ -45,12 +45,12 @@ def run(words: tuple[str, ...], folder: Path) -> tuple[int, str, str]:
 
 
 def without_seconds(found: Any) -> Any:
-    """JSON without what differs from run to run, or from folder to folder."""
+    """JSON without what differs from run to run; of folders, which differ, too, the name."""
     if isinstance(found, dict):
         return {
-            key: without_seconds(value)
+            key: Path(value).name if key == "results" and value else without_seconds(value)
             for key, value in found.items()
-            if not key.startswith("seconds") and key not in ("written", "origin", "results")
+            if not key.startswith("seconds") and key not in ("written", "origin")
         }
     return [without_seconds(value) for value in found] if isinstance(found, list) else found
 

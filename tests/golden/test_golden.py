@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from s2osc.bench.tasks.pool import judge
+from s2osc.bench.tasks.pool import judge_answer
 from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.presets import FAST, PLAIN
 from samples import make_blobs, open_set, shrink
 
-pytestmark = pytest.mark.usefixtures("all_draws")
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
 
 KEPT = Path(__file__).with_name("blobs.json")
 METHODS = {"fast": FAST, "plain": PLAIN}
@@ -31,7 +31,7 @@ def run_blobs(name: str) -> dict[str, float]:
     method = replace(method, clusters=ClusterSettings(n_groups=1))
     solution = method.fit(split.known, split.pool, seed=0)
     answer = solution.answer
-    judged = judge(split, solution, solution.answer, detects_only=False, seed=0)
+    judged = judge_answer(split, solution, solution.answer, detects_only=False, seed=0)
     figures = judged.metrics | {
         "mean_confidence": float(answer.confidence.mean()),
         "mean_unknown_score": float(answer.unknown_score.mean()),

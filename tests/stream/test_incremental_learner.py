@@ -9,7 +9,7 @@ import torch
 
 from s2osc.arrays import unit_rows
 from s2osc.nets.training import TrainSettings, outputs
-from s2osc.pipeline.audit import decision
+from s2osc.pipeline.audit import outcome
 from s2osc.stream.learner import Incremental, Knowledge, even_out
 from s2osc.stream.memory import MemorySettings, herd
 from s2osc.stream.update import UpdateSettings
@@ -54,7 +54,7 @@ def replaced(items, seeds):
 def quick():
     """Intervals from fewer resamples: what they are worth has its own tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "N_RESAMPLED", 5)
+        patch.setattr(outcome, "N_RESAMPLED", 5)
         yield
 
 

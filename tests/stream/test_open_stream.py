@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from s2osc.errors import DataError, OutputError, SettingsError
-from s2osc.pipeline.audit import decision
+from s2osc.pipeline.audit import outcome
 from s2osc.stream.open_stream import OpenStream, build_learner
 from s2osc.stream.store import open_store, read_pointer, read_state
 from s2osc.types import UNKNOWN
@@ -35,7 +35,7 @@ def begin(y, **options):
 def quick():
     """Intervals from fewer resamples: what they are worth has its own tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "N_RESAMPLED", 5)
+        patch.setattr(outcome, "N_RESAMPLED", 5)
         yield
 
 

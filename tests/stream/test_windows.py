@@ -9,12 +9,19 @@ import torch
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.training import TrainSettings
-from s2osc.pipeline.audit import decision
+from s2osc.pipeline.audit import outcome
 from s2osc.stream.answers import resolve_answers
 from s2osc.stream.history import SeedAccuracy, UpdateRecord, WindowRecord
 from s2osc.stream.learner import Incremental
 from s2osc.stream.memory import MemorySettings
-from s2osc.stream.names import check_labels, name_groups, names_ever, names_in_use, rename_class
+from s2osc.stream.names import (
+    check_labels,
+    name_groups,
+    names_ever,
+    names_in_use,
+    rename_class,
+    with_new_classes,
+)
 from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import Questions, StreamFacts, StreamState, audit_classes
 from s2osc.stream.update import UpdateSettings
@@ -25,7 +32,6 @@ from s2osc.stream.windows import (
     begin_stream,
     close_questions,
     is_ignored,
-    number_classes,
     open_window,
     sample_ignored,
     take_answers,
@@ -98,7 +104,7 @@ def weights(state):
 def quick():
     """Intervals from fewer resamples: what they are worth has its own tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decision, "N_RESAMPLED", 5)
+        patch.setattr(outcome, "N_RESAMPLED", 5)
         yield
 
 
@@ -392,7 +398,7 @@ def test_others_are_learnt_while_one_waits(state):
 
 
 def test_classes_that_join_together_are_numbered_by_their_names():
-    assert number_classes(["z", "y", "a", "y", "z", "x"], ["a", "b"]) == ("a", "b", "y", "z")
+    assert with_new_classes(["z", "y", "a", "y", "z", "x"], ["a", "b"]) == ("a", "b", "y", "z")
 
 
 # Names

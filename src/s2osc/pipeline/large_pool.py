@@ -34,10 +34,10 @@ from s2osc.pipeline.audit.decision import (
     DecisionSettings,
     Evidence,
     Thresholds,
-    decide,
     thresholds_for_new,
     unknown_curve_for_new,
 )
+from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.filter.distinctness import Partition, distinctness
 from s2osc.pipeline.filter.score import squash
@@ -47,7 +47,7 @@ from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.sampling import (
     SKIPPED,
     Drawn,
-    Nearest,
+    NearestReference,
     Strangeness,
     draw_evenly,
     draw_strata,
@@ -179,10 +179,10 @@ def fit_sample(
         for change in matched.changes:
             changed = change.apply(calibration.inputs, seed=seed)
             calibration = Labelled(changed, calibration.labels)
-        return judge(method, plan, solution.with_scaling(scaling), judged, calibration)
+        return judge_sample(method, plan, solution.with_scaling(scaling), judged, calibration)
 
 
-def judge(
+def judge_sample(
     method: S2OSCMethod,
     plan: Plan,
     solution: Solution,
@@ -214,7 +214,7 @@ def judge(
     by_inputs = plan.strangeness.measure(plan.roles.others.inputs)
     p_value = trust.audit.test.p_value
     if isinstance(model, OpenSetModel):
-        p_value = unknown_p_value(
+        p_value = pool_p_value(
             (of_pool.score, of_pool.nearest),
             (of_calibration.score, of_calibration.nearest),
             plan.strangeness.measure(judged),
@@ -263,11 +263,11 @@ def judge(
     )
 
 
-def unknown_p_value(
+def pool_p_value(
     of_pool: tuple[np.ndarray, np.ndarray],
     of_calibration: tuple[np.ndarray, np.ndarray],
-    pool_by_inputs: Nearest,
-    judges_by_inputs: Nearest,
+    pool_by_inputs: NearestReference,
+    judges_by_inputs: NearestReference,
 ) -> float:
     """The p-value of "nothing is unknown": by g and its calibration items, and by the inputs.
 

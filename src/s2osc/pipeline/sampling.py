@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 1_024
 LARGEST_SIDE = 16  # pixels a side of the small images that are compared
 
 
-class Nearest(NamedTuple):
+class NearestReference(NamedTuple):
     """Of each item the nearest reference item."""
 
     distances: np.ndarray  # (n,) float32
@@ -51,7 +51,7 @@ class Strangeness:
     def n_strata(self) -> int:
         return len(self.ends) + 1
 
-    def measure(self, inputs: np.ndarray) -> Nearest:
+    def measure(self, inputs: np.ndarray) -> NearestReference:
         """The distance to the nearest reference item of each, and its class.
 
         Always so many rows at once, so that no item depends on what it is measured with.
@@ -67,7 +67,7 @@ class Strangeness:
             squares = (vectors**2).sum(1) - 2 * closeness[np.arange(n), nearest]
             distances[rows] = np.sqrt(np.maximum(squares, 0))
             names[rows] = self.labels[nearest]
-        return Nearest(distances, names)
+        return NearestReference(distances, names)
 
     def strata(self, inputs: np.ndarray) -> np.ndarray:
         """(n,) uint8: the stratum of each item; the last holds the strangest."""

@@ -27,12 +27,12 @@ from s2osc.pipeline.audit.decision import (
     Evidence,
     Thresholds,
     choose_threshold,
-    decide,
     estimated_f_out_at,
     share_of_unknown,
     thresholds_for_new,
     unknown_curve_for_new,
 )
+from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit, Reliability
 from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score, ranks
 from s2osc.pipeline.filter.screening import Filtered

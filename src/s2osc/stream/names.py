@@ -1,6 +1,7 @@
 """Names of classes in a stream: what a label means, which names may be given, and renaming."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ NO_CLASS = ("unknown", "unsure", "-1", "-2")
 LOOKS_LIKE = 0.8
 """From this share on, items of a new name that f takes for one known class look like that class."""
 SELF_TAUGHT = "new"
+LEAST_LABELS = 2
+"""Labelled items a new class needs; fewer wait for more."""
 
 
 def names_in_use(state: StreamState) -> tuple[str, ...]:
@@ -37,6 +40,28 @@ def as_meant(label: str, classes: Sequence[str] = ()) -> str:
     ('ignore', 'of interest', 'lynx')
     """
     return IGNORE if _plain(label) == IN_WORDS and label not in classes else label
+
+
+def with_new_classes(labels: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Known classes as they are, then new ones that have enough items, in the order of names.
+
+    >>> with_new_classes(["new 10", "a", "rare", "new 2", "new 10", "new 2"], ["a", "b"])
+    ('a', 'b', 'new 2', 'new 10')
+    """
+    counts = Counter(labels)
+    new = [name for name, n in counts.items() if name not in known and n >= LEAST_LABELS]
+    return (*known, *sorted(new, key=_name_order))
+
+
+def _name_order(name: str) -> list[tuple[bool, int, str]]:
+    """Names sort as text, and the numbers in them as numbers."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
+
+
+def waiting_note(late: Sequence[str]) -> str:
+    names = ", ".join(repr(name) for name in dict.fromkeys(late))
+    return f"too few items to learn {names} yet: kept until there are {LEAST_LABELS} of a class"
 
 
 def group_word(group: int) -> str:

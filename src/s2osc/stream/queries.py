@@ -52,7 +52,7 @@ class Queries(NamedTuple):
     why: list[str]
 
 
-class Choice(NamedTuple):
+class Candidates(NamedTuple):
     """What a strategy chooses from."""
 
     answer: Predictions
@@ -80,53 +80,53 @@ def choose_queries(
         groups = np.where(answer.labels == UNKNOWN, 0, -1)
     if may_ask is None:
         may_ask = np.ones(len(answer.labels), bool)
-    choice = Choice(answer, embeddings, groups, may_ask, rng(seed, "queries"))
-    return STRATEGIES[asking.strategy](choice, asking.budget)
+    candidates = Candidates(answer, embeddings, groups, may_ask, rng(seed, "queries"))
+    return STRATEGIES[asking.strategy](candidates, asking.budget)
 
 
-def ask_representatives(choice: Choice, budget: int) -> Queries:
+def ask_representatives(candidates: Candidates, budget: int) -> Queries:
     """Typical items of every group, then any of the groups, then the border."""
     n_members = ceil(OF_GROUPS * budget)
-    typical = in_turn([typical_of(choice, group) for group in _groups(choice)])[:n_members]
-    others = choice.random.permutation(np.setdiff1d(choice.called_unknown, typical))
+    typical = in_turn([typical_of(candidates, group) for group in _groups(candidates)])[:n_members]
+    others = candidates.random.permutation(np.setdiff1d(candidates.called_unknown, typical))
     others = others[: n_members - len(typical)]
-    border = near_border(choice, budget - n_members, leave_out=np.append(typical, others))
+    border = near_border(candidates, budget - n_members, leave_out=np.append(typical, others))
     return Queries(
         np.concatenate([typical, others, border]).astype(int),
         [
-            *(f"typical of group {group}" for group in choice.groups[typical]),
-            *(f"one of group {group}" for group in choice.groups[others]),
+            *(f"typical of group {group}" for group in candidates.groups[typical]),
+            *(f"one of group {group}" for group in candidates.groups[others]),
             *("between known and unknown" for _ in border),
         ],
     )
 
 
-def ask_unknown(choice: Choice, budget: int) -> Queries:
-    rows = choice.random.permutation(choice.called_unknown)[:budget]
+def ask_unknown(candidates: Candidates, budget: int) -> Queries:
+    rows = candidates.random.permutation(candidates.called_unknown)[:budget]
     return Queries(rows, ["called unknown"] * len(rows))
 
 
-def ask_anything(choice: Choice, budget: int) -> Queries:
-    rows = choice.random.permutation(np.flatnonzero(choice.may_ask))[:budget]
+def ask_anything(candidates: Candidates, budget: int) -> Queries:
+    rows = candidates.random.permutation(np.flatnonzero(candidates.may_ask))[:budget]
     return Queries(rows, ["drawn at random"] * len(rows))
 
 
-STRATEGIES: dict[str, Callable[[Choice, int], Queries]] = {
+STRATEGIES: dict[str, Callable[[Candidates, int], Queries]] = {
     "representative": ask_representatives,
     "unknown": ask_unknown,
     "random": ask_anything,
 }
 
 
-def _groups(choice: Choice) -> list[int]:
-    return np.unique(choice.groups[choice.called_unknown]).tolist()
+def _groups(candidates: Candidates) -> list[int]:
+    return np.unique(candidates.groups[candidates.called_unknown]).tolist()
 
 
-def typical_of(choice: Choice, group: int) -> np.ndarray:
+def typical_of(candidates: Candidates, group: int) -> np.ndarray:
     """Rows of a group in the order of herding: any first few have the mean of all."""
-    rows = choice.called_unknown
-    rows = rows[choice.groups[rows] == group]
-    return rows[herd(unit_rows(choice.embeddings[rows]), N_TYPICAL)]
+    rows = candidates.called_unknown
+    rows = rows[candidates.groups[rows] == group]
+    return rows[herd(unit_rows(candidates.embeddings[rows]), N_TYPICAL)]
 
 
 def in_turn(lists: list[np.ndarray]) -> np.ndarray:
@@ -139,14 +139,14 @@ def in_turn(lists: list[np.ndarray]) -> np.ndarray:
     return np.array([rows[i] for i in range(longest) for rows in lists if i < len(rows)], int)
 
 
-def near_border(choice: Choice, n: int, *, leave_out: np.ndarray) -> np.ndarray:
+def near_border(candidates: Candidates, n: int, *, leave_out: np.ndarray) -> np.ndarray:
     """Items that were nearly called otherwise, as far from each other as can be."""
-    doubt = uncertainty(choice.answer)
-    free = choice.may_ask.copy()
+    doubt = uncertainty(candidates.answer)
+    free = candidates.may_ask.copy()
     free[leave_out] = False
     rows = np.flatnonzero(free)
-    candidates = rows[np.argsort(-doubt[rows], kind="stable")[: BORDER * n]]
-    return candidates[spread_out(choice.embeddings[candidates], n)]
+    doubtful = rows[np.argsort(-doubt[rows], kind="stable")[: BORDER * n]]
+    return doubtful[spread_out(candidates.embeddings[doubtful], n)]
 
 
 def uncertainty(answer: Predictions) -> np.ndarray:

@@ -5,7 +5,6 @@
 (``open_stream``, ``store``) can stop between them and wait for a person.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -30,6 +29,8 @@ from s2osc.stream.names import (
     name_groups,
     names_ever,
     names_in_use,
+    waiting_note,
+    with_new_classes,
 )
 from s2osc.stream.queries import Queries, QuerySettings, choose_queries
 from s2osc.stream.state import (
@@ -45,8 +46,6 @@ from s2osc.types import UNKNOWN, Labelled
 
 neighbors = lazily("sklearn.neighbors")
 
-LEAST_LABELS = 2
-"""Labelled items a new class needs; fewer wait for more."""
 MOST_IGNORED = 300
 
 
@@ -420,7 +419,7 @@ def learn_items(
     """The state after labelled items; new classes join where they have enough of them."""
     inputs = np.concatenate([state.waiting.inputs, inputs])
     labels = [*state.waiting.labels, *labels]
-    names = number_classes(labels, state.class_names)
+    names = with_new_classes(labels, state.class_names)
     number = {name: c for c, name in enumerate(names)}
     ready = np.array([label in number for label in labels], bool)
     late = [label for label in labels if label not in number]
@@ -442,28 +441,6 @@ def learn_items(
     )
     state = record_update(state, account, counts, clock.seconds.get("update", 0.0))
     return UpdatedStream(state, account, [waiting_note(late)] if late else [])
-
-
-def number_classes(labels: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Known classes as they are, then new ones that have enough items, in the order of names.
-
-    >>> number_classes(["new 10", "a", "rare", "new 2", "new 10", "new 2"], ["a", "b"])
-    ('a', 'b', 'new 2', 'new 10')
-    """
-    counts = Counter(labels)
-    new = [name for name, n in counts.items() if name not in known and n >= LEAST_LABELS]
-    return (*known, *sorted(new, key=_name_order))
-
-
-def _name_order(name: str) -> list[tuple[bool, int, str]]:
-    """Names sort as text, and the numbers in them as numbers."""
-    parts = re.split(r"([0-9]+)", name)
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
-
-
-def waiting_note(late: Sequence[str]) -> str:
-    names = ", ".join(repr(name) for name in dict.fromkeys(late))
-    return f"too few items to learn {names} yet: kept until there are {LEAST_LABELS} of a class"
 
 
 def labels_so_far(state: StreamState) -> int:

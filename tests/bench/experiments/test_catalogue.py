@@ -21,7 +21,7 @@ from s2osc.bench.experiments.streams import STREAMS
 from s2osc.bench.figures.figures import FIGURES
 from s2osc.bench.methods import COMPARED, DETECTORS, METHODS, NETWORKS, SMALL
 from s2osc.bench.tables.paper import PAPER
-from s2osc.bench.tasks.pool import judge
+from s2osc.bench.tasks.pool import judge_answer
 from s2osc.data.datasets import DATASETS, Dataset
 from s2osc.data.splits import split_dataset
 from s2osc.errors import SettingsError
@@ -43,7 +43,7 @@ def different(method: S2OSCMethod, other: S2OSCMethod) -> dict[str, object]:
 
 def test_an_experiment_shows_figures_that_runs_have(seeded):
     split, solution = seeded
-    judgement = judge(split, solution, solution.answer, detects_only=False, seed=0)
+    judgement = judge_answer(split, solution, solution.answer, detects_only=False, seed=0)
     for name, experiment in OF_POOLS.items():
         columns = experiment.columns
         assert columns, name

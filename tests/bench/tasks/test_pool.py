@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from s2osc.bench.tasks.pool import groups_of, judge, judge_audit, judge_steps
+from s2osc.bench.tasks.pool import groups_of, judge_answer, judge_audit, judge_steps
 from s2osc.metrics import auroc, evaluate
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
@@ -59,7 +59,7 @@ def judged(on_pool, on_held_out, *, detects_only=False, n_held_out=6):
     split = some_split(n_held_out=n_held_out)
     scripted = Scripted(np.array([0, 0, 1, 1, *on_pool, *on_held_out]), [])
     answers = scripted.predict(split.pool)
-    return judge(split, scripted, answers, detects_only=detects_only, seed=0), scripted
+    return judge_answer(split, scripted, answers, detects_only=detects_only, seed=0), scripted
 
 
 def test_a_right_answer_has_perfect_figures_and_an_item_nobody_saw_does_not_enter_them():
@@ -145,7 +145,7 @@ def test_our_answer_has_its_groups_with_it(seeded):
 
 
 def figures_of(split, solution):
-    return judge(split, solution, solution.answer, detects_only=False, seed=0).metrics
+    return judge_answer(split, solution, solution.answer, detects_only=False, seed=0).metrics
 
 
 def test_the_judgement_holds_the_answer_the_teacher_and_the_filter():

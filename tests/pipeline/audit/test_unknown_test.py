@@ -14,6 +14,10 @@ from s2osc.pipeline.audit.unknown_test import (
     unknown_at_far_end,
 )
 
+many_or_few_pools = pytest.mark.parametrize(
+    "n_pools", [120, pytest.param(400, marks=pytest.mark.slow)]
+)
+
 
 def random(seed=0):
     return np.random.default_rng(seed)
@@ -104,18 +108,19 @@ def test_names_no_seed_has_cannot_be_tested():
     assert p_value(pool, seeds, np.ones(600, int), np.zeros(200, int)) == 1.0
 
 
+@many_or_few_pools
 @pytest.mark.parametrize("n_names", [1, 4])
-def test_the_test_by_names_keeps_its_level_whatever_the_mix(n_names, monkeypatch):
+def test_the_test_by_names_keeps_its_level_whatever_the_mix(n_names, n_pools, monkeypatch):
     monkeypatch.setattr(unknown_test, "N_DRAWN", 400)
     p = []
-    for seed in range(400):
+    for seed in range(n_pools):
         draw = random(seed)
         named, seed_named = draw.integers(0, n_names, 120) ** 2, draw.integers(0, n_names, 40) ** 2
         # Whoever is called by a name has scores of its own, in the pool as among the seeds.
         pool, seeds = draw.normal(size=120) + named, draw.normal(size=40) + seed_named
         p.append(p_value(pool, seeds, named, seed_named))
     n_wrong = int((np.array(p) <= 0.05).sum())
-    assert binomtest(n_wrong, 400, 0.05, alternative="greater").pvalue > 0.01
+    assert binomtest(n_wrong, n_pools, 0.05, alternative="greater").pvalue > 0.01
     assert n_wrong > 2  # nor is the test blind
 
 
@@ -158,14 +163,15 @@ def test_scores_that_say_the_same_cost_nothing():
     assert same == pytest.approx(one, rel=0.5)
 
 
-def test_several_scores_keep_the_level():
+@many_or_few_pools
+def test_several_scores_keep_the_level(n_pools):
     p = []
-    for seed in range(300):
+    for seed in range(n_pools):
         draw = random(seed)
         scores = np.round(draw.normal(size=(160, 4)) + draw.normal(size=(160, 1)), 1)  # with ties
         p.append(anything_unknown(scores, draw.integers(0, 3, 160), np.arange(160) >= 110))
     n_wrong = int((np.array(p) <= 0.05).sum())
-    assert binomtest(n_wrong, 300, 0.05, alternative="greater").pvalue > 0.01
+    assert binomtest(n_wrong, n_pools, 0.05, alternative="greater").pvalue > 0.01
     assert n_wrong > 2  # nor is the test blind
 
 

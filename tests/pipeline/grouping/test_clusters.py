@@ -9,6 +9,7 @@ from s2osc.pipeline.grouping.clusters import N_FITTED, ClusterSettings, Grouping
 from samples import make_blobs
 
 AUTO = ClusterSettings()
+counts_groups = pytest.mark.usefixtures("just_as_users_get_it")
 
 
 def blobs(*sizes, distance=12.0):
@@ -41,6 +42,7 @@ def test_an_item_joins_the_group_of_its_nearest_items():
     assert grouping.regrouped((0, 0)).assign(rows).tolist() == [0, 0, 0]
 
 
+@counts_groups
 @pytest.mark.parametrize("n", [2, 5])
 def test_well_separated_groups_are_counted_right(n):
     grouping = grouped(blobs(*[80] * n)[0])
@@ -48,11 +50,13 @@ def test_well_separated_groups_are_counted_right(n):
     assert grouping.tree.distribution()[n - 1] > 0.7
 
 
+@counts_groups
 @pytest.mark.parametrize("n", [60, 200, 800])
 def test_one_cloud_is_one_group(n):
     assert grouped(cloud(n)).n_groups == 1
 
 
+@counts_groups
 def test_known_classes_of_two_parts_make_such_a_class_likely():
     parts, _ = blobs(100, 100, distance=5)
     shifts = np.array([[40], [80], [120], [160]], np.float32)
@@ -62,6 +66,7 @@ def test_known_classes_of_two_parts_make_such_a_class_likely():
     assert group_unknown(parts, twofold, labels, AUTO, seed=0).tree.distribution()[0] > 0.3
 
 
+@counts_groups
 def test_a_few_wrong_answers_do_not_bridge_two_groups():
     vectors, labels = blobs(150, 150)
     known, classes = known_blobs()
@@ -149,6 +154,7 @@ def test_an_unknown_item_that_comes_after_a_pool_without_any_can_be_assigned():
     assert grouping.assign(np.ones((2, 8), np.float32)).tolist() == [0, 0]
 
 
+@counts_groups
 def test_known_classes_of_a_few_items_leave_the_default_weights():
     few, labels = known_blobs(5, 2)
     grouping = group_unknown(blobs(100, 100)[0], few, labels, AUTO, seed=0)

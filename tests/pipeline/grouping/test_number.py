@@ -19,6 +19,7 @@ from s2osc.pipeline.grouping.number import (
 )
 from samples import make_blobs
 
+pytestmark = pytest.mark.usefixtures("just_as_users_get_it")
 BLOBS, CLASSES = make_blobs(60, 5, distance=9.0)
 
 

@@ -15,6 +15,8 @@ from s2osc.pipeline.sources.matching import (
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
 
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
+
 
 def hidden(known, pool):
     """Training items and the pool with held-back ones, scaled as the method scales them."""

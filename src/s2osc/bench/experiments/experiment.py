@@ -46,7 +46,7 @@ SIZES = {
 
 DEFAULT_PARTITIONS = 5
 
-Layout = Literal["rows", "matrix", "grid", "stream", "windows"]
+LayoutName = Literal["rows", "matrix", "grid", "stream", "windows"]
 """A row per run; methods against data sets, of pools or of streams; levels of factors; windows of a
 stream."""
 
@@ -62,7 +62,7 @@ class Experiment:
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
     backbone: str | None = None  # photos go through it, and the method sees features
     task: Task[Any] = PoolTask()
-    layout: Layout = "rows"
+    layout: LayoutName = "rows"
     headlines: tuple[str, ...] = ("f1",)  # figures of a brief table
     table: str | None = None  # of the paper, whose figures stand beside ours
     sizes: Mapping[str, Size] = field(default_factory=dict)  # empty: its protocol is its size

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from s2osc.bench.experiments.covering import cover_pairs
-from s2osc.bench.tasks.audit import N_KNOWN, N_POOL, SAME, AuditPool, relative_sizes, share_out
+from s2osc.bench.tasks.audit import N_KNOWN, N_POOL, SAME, AuditPool, apportion, relative_sizes
 from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES
 from s2osc.errors import SettingsError
 from s2osc.text import listed
@@ -53,7 +53,7 @@ def can_be_drawn(pool: AuditPool) -> bool:
         return False
     weights = relative_sizes(pool.class_sizes)
     n_known = round((1 - pool.unknown_share) * N_POOL)
-    largest = share_out(N_KNOWN * pool.n_labelled, weights)[0] + share_out(n_known, weights)[0]
+    largest = apportion(N_KNOWN * pool.n_labelled, weights)[0] + apportion(n_known, weights)[0]
     return largest <= data.smallest_class
 
 

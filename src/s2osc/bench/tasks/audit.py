@@ -77,8 +77,8 @@ def draw_pool(dataset: Dataset, pool: AuditPool, seed: int) -> DrawnPool:
     training, known = [], []
     for c, n_labelled, n_pool in zip(
         known_classes,
-        share_out(N_KNOWN * pool.n_labelled, weights),
-        share_out(n_known, weights),
+        apportion(N_KNOWN * pool.n_labelled, weights),
+        apportion(n_known, weights),
         strict=True,
     ):
         if len(rows[c]) < n_labelled + n_pool:
@@ -124,10 +124,10 @@ def relative_sizes(sizes: str) -> np.ndarray:
     return np.asarray(RATIO ** -np.linspace(0, 1, N_KNOWN))
 
 
-def share_out(n: int, weights: np.ndarray) -> list[int]:
+def apportion(n: int, weights: np.ndarray) -> list[int]:
     """``n`` items in proportion to the weights, in whole items.
 
-    >>> share_out(100, relative_sizes("20:1")), share_out(7, np.ones(3))
+    >>> apportion(100, relative_sizes("20:1")), apportion(7, np.ones(3))
     ([54, 25, 12, 6, 3], [3, 2, 2])
     """
     exact = n * weights / weights.sum()
@@ -140,7 +140,7 @@ def share_out(n: int, weights: np.ndarray) -> list[int]:
 def unknown_rows(of_classes: Sequence[np.ndarray], n: int, name: str) -> np.ndarray:
     """So many rows of one unknown class; of more classes, alike, where one has too few."""
     for n_classes in range(1, len(of_classes) + 1):
-        counts = share_out(n, np.ones(n_classes))
+        counts = apportion(n, np.ones(n_classes))
         taken = [rows[:count] for rows, count in zip(of_classes[:n_classes], counts, strict=True)]
         if sum(map(len, taken)) == n:
             return np.concatenate(taken)

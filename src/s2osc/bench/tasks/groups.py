@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from s2osc.bench.tasks.pool import PoolTask, judge
+from s2osc.bench.tasks.pool import PoolTask, judge_answer
 from s2osc.bench.tasks.task import Trial
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol, split_dataset
@@ -52,7 +52,7 @@ class GroupsTask(PoolTask):
         is_ours = isinstance(fitted, Solution)
         with clock("predict"):
             answer = fitted.answer if is_ours else fitted.predict(items.pool)
-        figures = asdict(judge(items, fitted, answer, detects_only=False, seed=seed))
+        figures = asdict(judge_answer(items, fitted, answer, detects_only=False, seed=seed))
         if is_ours:
             figures["metrics"] |= compare_groups(items, fitted, seed=seed)
         seconds = dict(fitted.seconds) if is_ours else dict(clock.seconds)

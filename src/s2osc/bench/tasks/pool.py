@@ -37,7 +37,7 @@ class Judgement:
     paper_mode: dict[str, float] | None
 
 
-def judge(
+def judge_answer(
     split: Split, fitted: Recogniser, predictions: Predictions, *, detects_only: bool, seed: int
 ) -> Judgement:
     """All figures of one run; ``predictions`` are those for the pool."""
@@ -149,7 +149,7 @@ def run_once(
             predictions = (
                 fitted.answer if isinstance(fitted, Solution) else fitted.predict(split.pool)
             )
-        judged = judge(split, fitted, predictions, detects_only=detects_only, seed=seed)
+        judged = judge_answer(split, fitted, predictions, detects_only=detects_only, seed=seed)
     seconds = seconds_per_step(fitted, clock.seconds, cache)
     total = round(sum(seconds.values()), 1)
     record: dict[str, Any] = asdict(judged) | {"seconds": seconds, "seconds_total": total}

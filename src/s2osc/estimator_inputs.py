@@ -1,0 +1,105 @@
+"""What a user gives the estimator: items of any kind as arrays, a seed, labels of a check."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
+from s2osc.data.frames import table_in, texts_in
+from s2osc.data.label_column import MISSING
+from s2osc.errors import DataError, S2OSCWarning, SettingsError
+from s2osc.nets.text_features import compute_text_features
+from s2osc.nets.text_models import load_text_model
+from s2osc.pipeline.audit.check import Check
+from s2osc.pipeline.model_description import EmbeddingEntry
+from s2osc.pipeline.text_preparation import restore_text_model
+from s2osc.types import IMAGE_NDIMS, check_inputs
+
+CHECK_SEED = 0
+"""Of the order in which rows of a pool are checked: the same for all fits of the same pool."""
+
+
+def choose_preparation(
+    X: Any, *, embedding: str, keep_columns: Sequence[str], device: str
+) -> EmbeddingEntry | TableEncoder | None:
+    """How texts or a table become vectors, with a warning for each note; None: not needed."""
+    if texts_in(X) is not None:
+        model = load_text_model(embedding, device)
+        return EmbeddingEntry(model.name, model.version, column="text")
+    table = table_in(X)
+    if table is None:
+        return None
+    encoder = choose_columns(table, keep=keep_columns)
+    for note in notes_on_columns(encoder, table):
+        warnings.warn(note, S2OSCWarning, stacklevel=4)  # where `fit` is called
+    return encoder
+
+
+def vectors_of_texts(
+    X: Any, preparation: EmbeddingEntry, *, embedding: str, device: str
+) -> np.ndarray:
+    """(n, D) by the model of the fit, which ``embedding`` must allow."""
+    texts = texts_in(X)
+    if texts is None:
+        raise DataError("the model was fitted on texts; give a list or series of strings")
+    model = restore_text_model(preparation, device, allowed=embedding)
+    return compute_text_features(texts.tolist(), model)
+
+
+def vectors_of_rows(X: Any, encoder: TableEncoder, names: Sequence[str] | None) -> np.ndarray:
+    """(n, D) of a data frame, or of plain rows whose columns are ``names``, those of the fit."""
+    table = table_in(X)
+    if table is None and names is not None:
+        table = Table(dict(zip(names, np.asarray(X).T, strict=True)))
+    if table is None:
+        raise DataError("the model was fitted on a table; give a data frame with its columns")
+    return encoder.encode(table, "X")
+
+
+def as_inputs(X: np.ndarray) -> np.ndarray:
+    """Numbers of any kind as float vectors; images stay as they are."""
+    if X.ndim not in IMAGE_NDIMS and X.dtype.kind in "OUS":
+        try:
+            X = np.asarray(X, dtype=np.float64)
+        except ValueError as error:
+            raise DataError(f"X cannot be read as numbers: {error}") from error
+    return check_inputs(X, "X")
+
+
+def check_item_shape(X: Any, fitted: tuple[int, ...]) -> None:
+    """Refuse items of another shape than those of the fit, where these or those are images.
+
+    Of vectors scikit-learn says itself how many features it wants.
+    """
+    shape = np.asarray(X).shape[1:]
+    if (len(shape) > 1 or len(fitted) > 1) and shape != fitted:
+        raise DataError(
+            f"X holds items of shape {shape}; the model was fitted on items of shape {fitted}"
+        )
+
+
+def seed_of(random_state: Any) -> int:
+    """A number as it is; else one drawn from the state or, for None, from the system."""
+    if isinstance(random_state, int | np.integer):
+        if random_state < 0:
+            raise SettingsError(f"random_state is {random_state}; give a number from 0, or None")
+        return int(random_state)
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def check_of_rows(rows: Any, labels: Any, pool: np.ndarray) -> Check:
+    """A person's labels of rows; those of ``pool`` could be asked about."""
+    place = {row: i for i, row in enumerate(pool.tolist())}
+    texts = ["" if str(label) in MISSING else str(label) for label in labels]
+    given = dict(zip(np.asarray(rows).tolist(), texts, strict=True))
+    strangers = given.keys() - place.keys()
+    if strangers or not any(given.values()):
+        found = f"row {min(strangers)} is not in the pool" if strangers else "no row is labelled"
+        raise DataError(f"{found}; label the rows that rows_to_check gives")
+    check = Check().asked(len(pool), n_pool=len(pool), seed=CHECK_SEED)
+    return check.labelled({place[row]: label for row, label in given.items()})
