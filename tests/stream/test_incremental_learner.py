@@ -138,10 +138,14 @@ def test_a_stream_learns_classes_one_after_another_and_forgets_none(begun):
 def test_a_window_is_answered_with_f_as_it_is(begun):
     before, random = weights(begun), torch.get_rng_state()
     window = of(0, 1, 2, 3, inputs=LATER_INPUTS, labels=LATER_LABELS)
-    solution = LEARNER.recognise(begun, window.inputs, seed=0).solution
     truth = np.where(window.labels == 3, UNKNOWN, window.labels)
-    assert np.mean(solution.answer.labels == truth) > 0.95
-    assert solution.trust.audit.n_seeds == len(begun.memory.seeds)
+    found = [LEARNER.recognise(begun, window.inputs, seed=seed).solution for seed in range(4)]
+    # The limit on false alarms, 5 %, holds on average.
+    assert np.mean([solution.answer.labels == truth for solution in found]) > 0.95
+    solution = found[0]
+    # Half of the seeds judge what g says, all of them what the inputs say.
+    n_seeds = len(begun.memory.seeds)
+    assert solution.trust.audit.n_seeds in (n_seeds // 2, n_seeds)
     assert_same(weights(begun), before)
     assert torch.equal(torch.get_rng_state(), random)
 

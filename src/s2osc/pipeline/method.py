@@ -244,7 +244,7 @@ class S2OSCMethod:
                 verdict = decide_without_seeds(student, outputs, filtered.outputs.logits, pooled)
             else:
                 with clock("answer"):
-                    folds = [judge(student, outputs, filtered, pooled, self.decision, seed=seed)]
+                    folds = [judge(student, outputs, filtered, pooled, self.decision)]
                 if labelled is not None:
                     folds += self._judge_in_folds(
                         labelled, matched, clock, seed=seed, device=device
@@ -343,7 +343,7 @@ class S2OSCMethod:
                 student, outputs, _ = self._learn(
                     teacher, filtered, again, Stopwatch(), seed=own, device=device
                 )
-                yield judge(student, outputs, filtered, pooled, self.decision, seed=own)
+                yield judge(student, outputs, filtered, pooled, self.decision)
 
     def _train_teacher(self, training: Labelled, *, seed: int, device: str) -> Taught:
         return train_teacher(training, self.teacher, self.augmentation, seed=seed, device=device)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import logit, softmax
 
 from s2osc.nets.training import Outputs
 from s2osc.pipeline.audit.calibration import Pool
@@ -34,14 +34,12 @@ from s2osc.pipeline.audit.decision import (
 )
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit, Reliability
-from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score, ranks
+from s2osc.pipeline.filter.score import ranks
 from s2osc.pipeline.filter.screening import Filtered
 from s2osc.pipeline.model import CalibrationScores
 from s2osc.pipeline.student import Student
 from s2osc.types import UNKNOWN
 
-CLEARLY_MORE = 0.1
-"""Of the estimated F_out: what most labelled items, judging the inputs, must find beyond g."""
 TOO_COARSE = 1 / 3
 """Of the items that the inputs find: for so many of the pool one calibration item may stand."""
 
@@ -112,8 +110,6 @@ def judge(
     filtered: Filtered,
     pooled: Pool,
     settings: DecisionSettings,
-    *,
-    seed: int,
 ) -> Judged:
     """What g and the filter say about pool and calibration items."""
     logits = outputs.logits
@@ -122,7 +118,7 @@ def judge(
     if settings.rule == "argmax":
         score = logits[:, -1] - logits[:, :-1].max(1)
     else:
-        score = best_score(odds, known, filtered, pooled, settings, seed=seed)
+        score = joint_score(odds, filtered, pooled)
     return Judged(
         evidence=filtered.evidence(score, known, pooled, by="calibration"),
         odds=pooled.of_unlabelled(filtered.brought_to_pool(odds, pooled)),
@@ -131,30 +127,15 @@ def judge(
     )
 
 
-def best_score(
-    odds: np.ndarray,
-    known: np.ndarray,
-    filtered: Filtered,
-    pooled: Pool,
-    settings: DecisionSettings,
-    *,
-    seed: int,
-) -> np.ndarray:
-    """Of several scores from the log-odds of g and the filter, the best one by the spies."""
-    odds = filtered.brought_to_pool(odds, pooled)
-    scores = [odds, ranks(odds) + ranks(filtered.score)]
-    if not len(pooled.spy_labels):
-        return scores[1]
-    learns = len(pooled.spy_labels) >= FEWEST_SPIES and not filtered.sources_differ
-    if learns and filtered.signs is not None:
-        columns = np.column_stack([filtered.signs.columns, odds])
-        weights = filtered.teaching_weights(pooled)
-        scores.append(learn_score(columns, pooled.is_spy, weights, seed=seed))
-    rated = [
-        estimated_f_out_at(filtered.evidence(score, known, pooled, by="spies"), settings)
-        for score in scores
-    ]
-    return scores[int(np.argmax(rated))]
+def joint_score(odds: np.ndarray, filtered: Filtered, pooled: Pool) -> np.ndarray:
+    """What the filter says and what g says: the log-odds of their mean rank.
+
+    The filter stands for two scores, all signs and the neighbours among the inputs, g for one.
+    Spies choose nothing here: g has learnt that they are known, and would look better than it is.
+    """
+    by_g = ranks(filtered.brought_to_pool(odds, pooled))
+    mean = (2 * ranks(filtered.score) + by_g) / 3
+    return np.asarray(logit(mean * len(mean) / (len(mean) + 1)))
 
 
 def decide_by_student(
@@ -202,13 +183,17 @@ def finds_clearly_more(
 ) -> bool:
     """Whether most labelled items, judging the inputs, find clearly more than g does.
 
-    New items have g alone, so a little more is not enough.
+    New items have g alone, so a little more is not enough: it must go beyond the error of a share
+    among so many calibration items.
     """
-    by_i, by_g = (estimated_f_out_at(each, settings) for each in (by_inputs, by_calibration))
+    n_seeds = min(by_inputs.n_effective, by_calibration.n_effective)
+    by_i, by_g = (
+        estimated_f_out_at(each, settings, n_seeds=n_seeds) for each in (by_inputs, by_calibration)
+    )
     is_rare = by_inputs.p_value <= settings.level and is_too_rare(
         by_inputs, len(by_calibration.seed_score), settings
     )
-    return by_i > by_g + CLEARLY_MORE or is_rare
+    return by_i > by_g + len(by_calibration.seed_score) ** -0.5 or is_rare
 
 
 def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:

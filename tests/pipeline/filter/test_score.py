@@ -8,102 +8,58 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from s2osc.pipeline.filter import score as fusion
-from s2osc.pipeline.filter.score import (
-    learn_score,
-    ranks,
-    squash,
-    unknown_probability,
-)
+from s2osc.pipeline.filter.score import ranks, scores_of_signs, squash, unknown_probability
+from s2osc.pipeline.filter.signs import KNOWN_NEIGHBOURS, Signs, sum_of_signs
 
-N_POOL, N_SEEDS = 600, 200
-IS_SEED = np.arange(N_POOL + N_SEEDS) >= N_POOL
-WEIGHTS = np.ones(N_POOL + N_SEEDS)
+N_POOL, N_SPIES = 600, 200
+IS_SPY = np.arange(N_POOL + N_SPIES) >= N_POOL
+NAMES = np.zeros(N_POOL + N_SPIES, int)
+BY_INPUTS = f"{KNOWN_NEIGHBOURS}1, 30"
 
 
-def draw_signs(n_unknown=0, shift=2.0, n_signs=3, seed=0):
-    """Signs of pool and seeds; the first items of the pool are unknown."""
-    signs = np.random.default_rng(seed).normal(size=(N_POOL + N_SEEDS, n_signs))
-    signs[:n_unknown] += shift
-    return signs
+def draw_signs(n_unknown=0, shift=2.0, names=("entropy of f", BY_INPUTS, "distance"), seed=0):
+    """Signs of pool and spies, each of its own family; the first items of the pool are unknown."""
+    columns = np.random.default_rng(seed).normal(size=(N_POOL + N_SPIES, len(names)))
+    columns[:n_unknown] += shift
+    return Signs(columns, tuple(names), tuple(names))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    """Three models instead of ten: the promises are the same."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fusion, "N_FOLDS", 3)
-        patch.setattr(fusion, "N_REPEATS", 1)
-        yield
+def test_all_signs_together_rank_unknown_items_better_than_any_of_them():
+    signs, is_unknown = draw_signs(200), np.arange(N_POOL) < 200
+    score = scores_of_signs(signs, NAMES, IS_SPY)[0][:N_POOL]
+    best = max(roc_auc_score(is_unknown, column[:N_POOL]) for column in signs.columns.T)
+    assert roc_auc_score(is_unknown, score) > best + 0.02
 
 
-@pytest.fixture(scope="module")
-def learnt():
-    signs = draw_signs(200)
-    return signs, learn_score(signs, IS_SEED, WEIGHTS, seed=0)
+def test_neighbours_find_a_class_that_f_cannot_see():
+    signs, is_unknown = draw_signs(names=("a", "b", "c", BY_INPUTS)), np.arange(N_POOL) < 200
+    signs.columns[:200, 3] += 4.0
+    (score, by_near, _), total = (f(signs, NAMES, IS_SPY) for f in (scores_of_signs, sum_of_signs))
+    assert roc_auc_score(is_unknown, by_near[:N_POOL]) > 0.98
+    found, found_by_sum = (roc_auc_score(is_unknown, v[:N_POOL]) for v in (score, total))
+    assert found > found_by_sum + 0.05
 
 
-def test_a_learnt_score_ranks_unknown_items_as_well_as_the_best_one(learnt):
-    signs, score = learnt
-    is_unknown = np.arange(N_POOL) < 200
-    best = roc_auc_score(is_unknown, signs[:N_POOL].sum(1))
-    assert roc_auc_score(is_unknown, score[:N_POOL]) > best - 0.02
+@pytest.mark.parametrize("sign", range(3))
+def test_a_sign_that_rises_never_lowers_the_score(sign):
+    signs = draw_signs(100)
+    score = scores_of_signs(signs, NAMES, IS_SPY)[0][3]
+    signs.columns[3, sign] += 1.5
+    assert scores_of_signs(signs, NAMES, IS_SPY)[0][3] > score
 
 
-def test_a_sign_of_noise_does_little_harm(learnt):
-    signs, score = learnt
-    noise = np.random.default_rng(9).normal(size=(len(signs), 3))
-    with_noise = learn_score(np.column_stack([signs, noise]), IS_SEED, WEIGHTS, seed=0)
-    is_unknown = np.arange(N_POOL) < 200
-    assert roc_auc_score(is_unknown, with_noise[:N_POOL]) > (
-        roc_auc_score(is_unknown, score[:N_POOL]) - 0.02
-    )
+def test_the_score_does_not_know_who_is_of_the_pool():
+    signs, order = draw_signs(100), np.arange(N_POOL + N_SPIES)
+    order[[5, 590]] = 590, 5
+    moved = Signs(signs.columns[order], signs.names, signs.families)
+    score, again = (scores_of_signs(each, NAMES, IS_SPY)[0] for each in (signs, moved))
+    np.testing.assert_allclose(again, score[order])
 
 
-@pytest.mark.parametrize(("row", "sign"), [(3, 0), (700, 1)])
-def test_a_sign_that_rises_never_lowers_the_score(learnt, row, sign):
-    signs, score = learnt
-    raised = signs.copy()
-    raised[row, sign] += 1.5
-    assert learn_score(raised, IS_SEED, WEIGHTS, seed=0)[row] >= score[row] - 1e-9
-
-
-def test_who_is_stranger_in_every_way_scores_higher(learnt):
-    # Items are scored by different models, so this holds for clear differences.
-    signs, score = learnt
-    order = np.argsort(signs.min(1))
-    strange, usual = order[-20:], np.argsort(signs.max(1))[:20]
-    assert score[strange].min() > score[usual].max()
-
-
-def test_signs_that_are_noise_tell_seeds_from_the_pool_no_better_than_chance():
-    # A model that had seen what it scores would tell them apart.
-    score = learn_score(draw_signs(n_signs=6), IS_SEED, WEIGHTS, seed=0)
-    assert roc_auc_score(~IS_SEED, score) == pytest.approx(0.5, abs=0.08)
-
-
-def test_the_same_seed_gives_the_same_score(learnt):
-    signs, score = learnt
-    np.testing.assert_array_equal(learn_score(signs, IS_SEED, WEIGHTS, seed=0), score)
-    assert not np.array_equal(learn_score(signs, IS_SEED, WEIGHTS, seed=1), score)
-
-
-def test_only_the_order_of_a_sign_matters_and_the_size_of_all_weights_does_not(learnt):
-    signs, score = learnt
-    again = learn_score(np.exp(signs), IS_SEED, 4 * WEIGHTS, seed=0)
-    np.testing.assert_allclose(again, score, rtol=1e-6)
-
-
-def test_seeds_of_a_class_that_is_rare_in_the_pool_count_less():
-    # Half of the seeds are of a class that is strange, but absent from the pool.
-    signs = draw_signs(150)
-    signs[N_POOL : N_POOL + N_SEEDS // 2] += 2.0
-    weights = WEIGHTS.copy()
-    weights[N_POOL : N_POOL + N_SEEDS // 2] = 0.01
-    is_unknown = np.arange(N_POOL) < 150
-    plain, weighted = (learn_score(signs, IS_SEED, w, seed=0)[:N_POOL] for w in (WEIGHTS, weights))
-    assert roc_auc_score(is_unknown, weighted) > roc_auc_score(is_unknown, plain) + 0.02
-    assert roc_auc_score(is_unknown, weighted) > 0.9
+def test_without_neighbours_among_the_inputs_the_sum_of_the_signs_is_the_score():
+    signs = draw_signs(100, names=("entropy of f", "distance"))
+    (score,), total = (f(signs, NAMES, IS_SPY) for f in (scores_of_signs, sum_of_signs))
+    np.testing.assert_array_equal(np.argsort(score), np.argsort(total))
 
 
 # Ranks

@@ -4,13 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold
 
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
-from s2osc.pipeline.filter import score as fusion
-from s2osc.pipeline.filter import screening
 from s2osc.pipeline.filter.distinctness import FilterSettings
-from s2osc.pipeline.filter.score import learn_score
 from s2osc.pipeline.filter.screening import audit_sources, filter_pool, with_sure_items
 from s2osc.pipeline.sources.matching import Matched, compare_inputs
 from s2osc.pipeline.teacher import train_teacher
@@ -76,9 +72,10 @@ def test_a_calibration_item_and_one_of_the_pool_that_change_places_keep_their_sc
         other, order = swapped(pooled, i, j)
         again = screened(teacher, training, other)
         np.testing.assert_allclose(again.w, filtered.w[order], rtol=1e-5)
-        # Rounding may decide which of two items is the hundredth neighbour of a third.
+        # Rounding may decide which of two items is the hundredth neighbour of a third. That moves
+        # the third, and the ranks of those it passes by one place.
         apart = np.abs(again.score - filtered.score[order])
-        assert np.mean(apart < 1e-4) > 0.98
+        assert np.mean(apart < 1 / len(apart)) > 0.98
         assert apart.max() < 0.05
         np.testing.assert_array_equal(again.sources.is_sure, filtered.sources.is_sure[order])
 
@@ -89,22 +86,6 @@ def test_the_papers_filter_keeps_them_apart_as_little(vectors):
     filtered, again = (screened(teacher, training, p, FilterSettings()) for p in (pooled, other))
     np.testing.assert_allclose(again.score, filtered.score[order], rtol=1e-5)
     assert 0 < filtered.p_value <= 1
-
-
-def test_a_learnt_score_does_not_tell_calibration_items_from_the_pool(monkeypatch):
-    monkeypatch.setattr(fusion, "N_REPEATS", 1)
-    signs, is_spy = random().normal(size=(300, 3)), np.arange(300) >= 220
-    score = learn_score(signs, is_spy, np.ones(300), seed=0)
-    # Two items that are drawn into the same fold: one more random draw is that of the folds.
-    folds = StratifiedKFold(
-        fusion.N_FOLDS, shuffle=True, random_state=fusion.derive(0, "fusion 0") % 2**31
-    )
-    _, part = next(iter(folds.split(signs, is_spy)))
-    i, j = part[0], part[part < 220][-1]
-    order = np.arange(300)
-    order[[i, j]] = j, i
-    again = learn_score(signs[order], is_spy, np.ones(300), seed=0)
-    np.testing.assert_allclose(again, score[order], atol=1e-9)
 
 
 def test_weights_of_a_class_are_those_of_spies_in_what_is_learnt_and_of_all_in_what_is_judged():
@@ -269,11 +250,8 @@ def test_a_class_of_one_or_two_items_gives_numbers(n):
     check_numbers(screened(teacher, training, pooled), pooled)
 
 
-def test_many_spies_learn_the_score_and_unequal_weights_give_numbers(monkeypatch):
-    monkeypatch.setattr(fusion, "N_REPEATS", 1)
-    monkeypatch.setattr(fusion, "N_FOLDS", 2)
+def test_many_spies_and_unequal_weights_give_numbers():
     teacher, training, pooled = prepared(*make_blobs(110), share=0.5)
-    monkeypatch.setattr(screening, "FEWEST_SPIES", len(pooled.spy_labels))
     pooled = pooled._replace(class_weights=np.array([1.0, 40.0, 5.0]))
     filtered = screened(teacher, training, pooled)
     check_numbers(filtered, pooled)

@@ -56,11 +56,11 @@ def test_an_offset_is_found_within_classes_whatever_their_mix():
     pool_classes = np.repeat([0, 1], [3_600, 400])
     labelled = 6.0 * classes[:, None] + draw.normal(size=(4_000, 3))
     pool = 6.0 * pool_classes[:, None] + draw.normal(size=(4_000, 3)) + [0.4, 0.0, -0.2]
-    offset = column_offset(pool, labelled, pool_classes, classes)
+    offset = column_offset(pool, labelled, pool_classes, classes, np.ones(3))
     np.testing.assert_allclose(offset, [0.4, 0.0, -0.2], atol=0.1)
 
 
 def test_without_a_class_in_common_or_enough_items_there_is_no_offset():
     ones = np.ones((3, 2))
-    assert not column_offset(ones, 2 * ones, np.zeros(3, int), np.ones(3, int)).any()
-    assert not column_offset(ones[:1], 2 * ones, np.zeros(1, int), np.zeros(3, int)).any()
+    assert not column_offset(ones, 2 * ones, np.zeros(3, int), np.ones(3, int), ones[0]).any()
+    assert not column_offset(ones[:1], 2 * ones, np.zeros(1, int), np.zeros(3, int), ones[0]).any()

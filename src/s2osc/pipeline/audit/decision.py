@@ -293,10 +293,15 @@ def unknown_curve_for_new(
     return unknown_curve(by_odds, share_of_unknown(by_odds).estimate, seed=seed)
 
 
-def estimated_f_out_at(evidence: Evidence, settings: DecisionSettings) -> float:
-    """The estimated F_out of the best allowed threshold on these scores."""
+def estimated_f_out_at(
+    evidence: Evidence, settings: DecisionSettings, *, n_seeds: float | None = None
+) -> float:
+    """The estimated F_out of the best allowed threshold on these scores.
+
+    Few seeds make an estimate low. To compare scores that are judged by different numbers of them,
+    give both the same ``n_seeds``.
+    """
     share = share_of_unknown(evidence).estimate
     threshold, curve = choose_threshold(evidence, share, settings), evidence.tails()
-    return float(
-        statistics.estimated_f_out(curve, share, evidence.n_effective)[curve.place(threshold)]
-    )
+    n_seeds = evidence.n_effective if n_seeds is None else n_seeds
+    return float(statistics.estimated_f_out(curve, share, n_seeds)[curve.place(threshold)])

@@ -1,28 +1,24 @@
-"""One unknown score from several signs, learnt by classifying seeds against the pool.
+"""One unknown score from several signs, and what it says about each item.
 
 The pool is a mixture of known and unknown items, and the seeds are known, so the odds of "pool"
-rise with those of "unknown". Every item is scored by a model fitted without it (cross-fitting):
-seeds and known items of the pool stay exchangeable, and the seeds' scores can set thresholds.
+rise with those of "unknown". P(unknown) of an item comes from a model fitted without it
+(cross-fitting), so that seeds and known items of the pool stay exchangeable.
 """
 
 import numpy as np
 from scipy.special import expit
-from threadpoolctl import threadpool_limits
 
 from s2osc.lazy import lazily
+from s2osc.pipeline.filter.signs import Signs, is_of_inputs, sum_of_signs
 from s2osc.seeding import derive
 
 stats = lazily("scipy.stats")
-ensemble = lazily("sklearn.ensemble")
 isotonic = lazily("sklearn.isotonic")
 model_selection = lazily("sklearn.model_selection")
 
-FEWEST_SPIES = 75
-"""With fewer spies the score is not learnt: it is the sum of the signs."""
-N_FOLDS, N_REPEATS = 5, 2
-N_LEVELS = 255
-"""The most that boosted trees tell apart in a column. Ranks rounded to as many need no quantiles,
-which take scikit-learn ten times as long as the trees where items are weighted."""
+N_FOLDS = 5
+TIES = 1e-3
+"""What a second score counts that only parts equal values of the first."""
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -34,37 +30,21 @@ def ranks(values: np.ndarray) -> np.ndarray:
     return stats.rankdata(values) / len(values)
 
 
-def learn_score(
-    signs: np.ndarray, is_seed: np.ndarray, weights: np.ndarray, *, seed: int
-) -> np.ndarray:
-    """Log-odds of "pool" for each row of ``signs`` (n, m), none of which may lower it.
+def scores_of_signs(
+    signs: Signs, names: np.ndarray, is_reference: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Scores (n,) of how distinct every item is: by both of the following, and by either alone.
 
-    Boosted trees on the ranks of the signs, monotone in each. ``weights`` are those of the rows;
-    pool and seeds weigh the same in total.
+    The sum of all families, which no single one misleads; and the neighbours among the inputs,
+    which f has no part in: f looks at what tells known classes apart, and that may hide a new one.
+    Ranks are added, and break ties. Nothing is learnt from the pool.
     """
-    columns = np.stack([ranks(sign) for sign in signs.T], axis=1)
-    levels = np.ceil(N_LEVELS * columns)
-    balance = np.where(is_seed, 1 / weights[is_seed].sum(), 1 / weights[~is_seed].sum())
-    importance = weights * balance * len(is_seed) / 2
-    score = np.zeros(len(levels))
-    for repeat in range(N_REPEATS):
-        state = derive(seed, f"fusion {repeat}") % 2**31
-        folds = model_selection.StratifiedKFold(N_FOLDS, shuffle=True, random_state=state)
-        for rest, part in folds.split(levels, is_seed):
-            trees = ensemble.HistGradientBoostingClassifier(
-                max_iter=60,
-                learning_rate=0.08,
-                max_leaf_nodes=8,
-                min_samples_leaf=40,
-                monotonic_cst=[1] * levels.shape[1],
-                random_state=state,
-            )
-            # Trees this small take several threads four times as long as one.
-            with threadpool_limits(1, user_api="openmp"):
-                trees.fit(levels[rest], ~is_seed[rest], sample_weight=importance[rest])
-                score[part] += trees.decision_function(levels[part]) / N_REPEATS
-    # Trees give many items the same value; the mean rank breaks the ties.
-    return score + 1e-4 * columns.mean(axis=1)
+    by_all = ranks(sum_of_signs(signs, names, is_reference))
+    near = np.array([is_of_inputs(name) for name in signs.names])
+    if not near.any():
+        return (by_all,)
+    by_near = np.mean([ranks(column) for column in signs.take(near).columns.T], axis=0)
+    return by_all + by_near, by_near + TIES * by_all, by_all
 
 
 def unknown_probability(

@@ -5,6 +5,7 @@ says whether anything in the pool is unknown. If the sources differ, held-back i
 that of the pool before they are compared with it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,7 +19,7 @@ from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_
 from s2osc.pipeline.audit.mix import Mix, compare_mix
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
-from s2osc.pipeline.filter.score import FEWEST_SPIES, learn_score
+from s2osc.pipeline.filter.score import scores_of_signs
 from s2osc.pipeline.filter.signs import (
     InputSigns,
     Measured,
@@ -174,12 +175,28 @@ def filter_pool(
         far_end = min(far_end, far_end_of_inputs)
     if strange:
         p_value = max(p_value, far_end)
-    score = steady
-    if len(pooled.spy_labels) >= FEWEST_SPIES:
-        score = learn_score(
-            signs.columns, pooled.is_spy, filtered.teaching_weights(pooled), seed=seed
+    filtered = replace(filtered, by_inputs=by_inputs, p_value=p_value)
+    scores = scores_of_signs(signs, names, pooled.is_spy)
+    return replace(filtered, score=choose_score(scores, filtered, pooled))
+
+
+def choose_score(scores: Sequence[np.ndarray], filtered: Filtered, pooled: Pool) -> np.ndarray:
+    """The first score, unless the spies say that another one finds clearly more.
+
+    Clearly is what goes beyond the error of a share among so many spies.
+    """
+    n_spies = len(pooled.spy_labels)
+    if not n_spies:
+        return scores[0]
+    known = softmax(filtered.outputs.logits, axis=1)
+    rated = [
+        estimated_f_out_at(
+            filtered.evidence(score, known, pooled, by="spies"), DecisionSettings(rule="seeds")
         )
-    return replace(filtered, score=score, by_inputs=by_inputs, p_value=p_value)
+        for score in scores
+    ]
+    best = int(np.argmax(rated))
+    return scores[best if rated[best] > rated[0] + n_spies**-0.5 else 0]
 
 
 def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:

@@ -36,6 +36,8 @@ FEWEST_OF_CLASS = 20
 N_TEACHING_FOLDS = 3
 """Where the inputs alone are judged, each third of the labelled items teaches once: enough to know
 what is usual, and the others, more than half, judge."""
+KNOWN_NEIGHBOURS = "known neighbours, inputs "
+"""How the signs of neighbours among the inputs are named, before the number of their space."""
 LEAST_SPREAD = 0.25
 """Of the common spread: what a class that hardly varies counts with at least."""
 
@@ -67,6 +69,11 @@ class Signs:
     def by_kind(self, values: np.ndarray) -> np.ndarray:
         """(n, kinds): the mean over the signs that measure the same in several spaces."""
         return _mean_of_groups(values, [name.partition(",")[0] for name in self.names])
+
+
+def is_of_inputs(name: str) -> bool:
+    """Whether a sign is the lack of labelled neighbours among the inputs, by its name."""
+    return name.startswith(KNOWN_NEIGHBOURS)
 
 
 def _mean_of_groups(values: np.ndarray, groups: Sequence[str]) -> np.ndarray:
@@ -199,7 +206,7 @@ def signs_of_inputs(
     for number, (points, near) in enumerate(spaces, start=1):
         for k in (FEW_NEIGHBOURS, MOST_NEIGHBOURS):
             lack = lack_of_known(near, is_known.astype(float), k)
-            found.append((f"known neighbours, inputs {number}, {k}", "neighbours", lack))
+            found.append((f"{KNOWN_NEIGHBOURS}{number}, {k}", "neighbours", lack))
         nearest = nearest_labelled(
             points, rows, labels[rows], n_classes, seed=seed, what="nearest labelled items"
         )

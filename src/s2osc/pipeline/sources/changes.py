@@ -26,6 +26,8 @@ MOST_OFFSET = 0.5
 """Of a column's deviation: an offset beyond it is no small change."""
 NOISE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 """Of a column's deviation."""
+FEW_COLUMNS = 40
+"""Each of them says by itself whether it lies apart; of more, some do by chance."""
 USUAL = 1.5
 """Spreads from the median, beyond which a value counts no more: Huber's choice, which loses hardly
 anything where a column is Gaussian."""
@@ -131,17 +133,22 @@ def image_changes() -> Iterator[ImageChange]:
 
 
 def column_offset(
-    pool: np.ndarray, labelled: np.ndarray, pool_classes: np.ndarray, classes: np.ndarray
+    pool: np.ndarray,
+    labelled: np.ndarray,
+    pool_classes: np.ndarray,
+    classes: np.ndarray,
+    deviations: np.ndarray,
 ) -> np.ndarray:
     """(D,) how far the columns of the pool lie above those of labelled items of the same class.
 
-    Differences of locations within predicted classes, each weighted by how well it is known; every
-    column is drawn towards 0 by the share of its square that chance explains.
+    Differences of locations within predicted classes, each weighted by how well it is known. What
+    chance explains of them is drawn towards the same share of every column's deviation: the median
+    over the columns. A few columns are judged one by one, many by all of them together.
 
     >>> items = np.arange(100.0)[:, None] % 5
     >>> zeros = np.zeros(100, int)
-    >>> column_offset(items + 1.0, items, zeros, zeros).round(2).tolist()
-    [0.96]
+    >>> column_offset(items + 1.0, items, zeros, zeros, np.ones(1)).round(2).tolist()
+    [1.0]
     """
     total, precision, variance = 0.0, 0.0, np.zeros(pool.shape[1])
     for c in np.intersect1d(pool_classes, classes):
@@ -156,9 +163,19 @@ def column_offset(
         precision += weight
     if not precision:
         return np.zeros(pool.shape[1])
-    difference, error = total / precision, variance / precision**2
-    kept = np.clip(1 - error / np.maximum(difference**2, 1e-12), 0.0, 1.0)
-    return np.asarray(difference * kept)
+    difference, error = np.asarray(total / precision), variance / precision**2
+    varies = deviations > 0
+    common = np.median(difference[varies] / deviations[varies]) if varies.any() else 0.0
+    apart = difference - common * deviations
+    return common * deviations + _beyond_chance(apart, error)
+
+
+def _beyond_chance(values: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Values with their error variance, drawn towards 0 by the share of squares chance explains."""
+    squares = values**2
+    if len(values) > FEW_COLUMNS:
+        squares, error = squares.sum(keepdims=True), error.sum(keepdims=True)
+    return np.asarray(values * np.clip(1 - error / np.maximum(squares, 1e-12), 0.0, 1.0))
 
 
 def locations(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ from s2osc.pipeline.sources.comparison import (
     sure_strata,
     surest_items,
 )
-from s2osc.pipeline.sources.traces import image_traces, measure_traces
+from s2osc.pipeline.sources.traces import MOST_COLUMNS, image_traces, measure_traces
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
@@ -181,11 +181,12 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
 
     What looks unknown is no discovery if it does not stand out from labelled items that were
     changed so. Where few items could be compared, any sources may differ: by the change that fits
-    best, and by the strongest noise on columns that the comparison does not rule out. That is the
-    largest p-value over a confidence set of what is not known (Berger and Boos).
+    best, by an offset of many columns, and by the strongest noise on columns that the comparison
+    does not rule out. That is the largest p-value over a confidence set of what is not known
+    (Berger and Boos).
     """
     found = matched.last
-    if matched.changes or found is None or not found.is_possible:
+    if matched.changes or found is None:
         return
     if not found.may_differ and found.n_compared >= MANY_COMPARED:
         return
@@ -194,6 +195,10 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
         yield best._replace(is_suspected=True)
     if matched.training.inputs.dtype == np.uint8:
         return
+    if matched.training.inputs.shape[-1] > MOST_COLUMNS:
+        # What moves every column a little shows in none of the few that are compared.
+        moved = _changed_by(matched, offset_of_all(matched), seed=seed)
+        yield moved._replace(is_suspected=True)
     deviations = in_spreads(one_vector(matched.training.inputs)).std(axis=0)
     for noise in STRONG_NOISE:
         noisy = _changed_by(
@@ -348,7 +353,7 @@ def column_changes(sure: SureItems) -> list[Change]:
         in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
     )
     deviations = np.concatenate([labelled, references]).std(axis=0)
-    offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes)
+    offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes, deviations)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return [
         ColumnChange(moved, noise, deviations)
@@ -368,6 +373,6 @@ def offset_of_all(found: Matched) -> ColumnChange:
     labelled = np.concatenate([held_back, training])
     deviations = labelled.std(axis=0)
     of_one_class = (np.zeros(len(items), int) for items in (pool, labelled))
-    offset = column_offset(pool, labelled, *of_one_class)
+    offset = column_offset(pool, labelled, *of_one_class, deviations)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return ColumnChange(offset, 0.0, deviations)
