@@ -127,8 +127,8 @@ def match_sources(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
     assert found.last is not None
     assert found.inputs is not None
     if found.last.is_possible:
-        found = _changed_while_apart(found, seed=seed)
-        return found if found.changes else _moved(found, seed=seed) or found
+        matched = _changed_while_apart(found, seed=seed)
+        return matched if matched.changes else _moved(found, seed=seed) or found
     if pooled.n < FEWEST_SURE or found.inputs.free.is_judge.sum() < FEWEST_COMPARED:
         return found
     return _explained(found, seed=seed) or found
@@ -372,7 +372,7 @@ def offset_of_all(found: Matched) -> ColumnChange:
     )
     labelled = np.concatenate([held_back, training])
     deviations = labelled.std(axis=0)
-    of_one_class = (np.zeros(len(items), int) for items in (pool, labelled))
-    offset = column_offset(pool, labelled, *of_one_class, deviations)
+    alike = [np.zeros(len(items), int) for items in (pool, labelled)]
+    offset = column_offset(pool, labelled, alike[0], alike[1], deviations)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return ColumnChange(offset, 0.0, deviations)
