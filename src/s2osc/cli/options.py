@@ -1,7 +1,9 @@
 """Options that several commands share, the objects they stand for, and what is printed of them."""
 
 import argparse
+import os
 import shlex
+import string
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -462,9 +464,16 @@ def printer() -> Callable[..., None]:
 
 
 def quoted(path: Path) -> str:
-    """A path as a shell takes it.
+    """A path as a shell takes it; bytes that are no text, as bash writes them.
 
-    >>> quoted(Path("my results"))
-    "'my results'"
+    >>> quoted(Path("my results")), quoted(Path("caf\\udce9"))
+    ("'my results'", "$'caf\\\\xe9'")
     """
-    return shlex.quote(str(path))
+    text = str(path)
+    if text.isprintable():
+        return shlex.quote(text)
+    plain = set(string.ascii_letters + string.digits + "/._-")
+    content = "".join(
+        chr(byte) if chr(byte) in plain else f"\\x{byte:02x}" for byte in os.fsencode(path)
+    )
+    return f"$'{content}'"
