@@ -1,6 +1,8 @@
 """What people do, over HTTP, against the results on the disk."""
 
 import json
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -42,6 +44,22 @@ def test_the_page_has_every_item_as_it_was_answered(browser, work):
     assert [by_name[name] for name in result.names] == result.answer.labels.tolist()
     points = unpack(browser.get("/api/map").content)["points"]
     assert np.isfinite(points).all()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from s2osc.page.work import opened_work
+with opened_work(Path(sys.argv[1]), None) as work:
+    work.project.describe()
+    work.project.opened.columns()
+print([name for name in ("pandas", "torch", "sklearn", "scipy.stats") if name in sys.modules])
+"""
+
+
+def test_a_page_opens_without_libraries_that_it_does_not_need(out):
+    command = [sys.executable, "-c", OPEN, str(out)]
+    assert subprocess.check_output(command, text=True).strip() == "[]"
 
 
 def test_a_named_group_is_a_class_and_undo_takes_it_back_also_after_a_restart(browser, work):

@@ -32,7 +32,7 @@ from s2osc.page.operating import LARGEST_RATE, is_called_unknown
 from s2osc.page.pool import Pool
 from s2osc.pipeline.audit.check import Check, check_order
 from s2osc.pipeline.audit.record import CheckedAudit, GroupsAudit
-from s2osc.pipeline.audit.wording import sentence
+from s2osc.pipeline.audit.wording import cautions, sentence
 from s2osc.report.words import groups_in_words, headline
 from s2osc.types import UNKNOWN as UNKNOWN_LABEL
 
@@ -120,7 +120,7 @@ class Project:
                 "shown": self.shown,
                 "headline": headline(result.answer, groups),
                 "sentence": sentence(audit),
-                "warnings": result.summary()["warnings"],
+                "warnings": [*result.notes, *(caution.text for caution in cautions(audit))],
                 "nothing_unknown": audit.nothing_unknown,
                 "operating_point": audit.operating_point,
                 "points": asdict(pool.points),
