@@ -1,6 +1,7 @@
 """What people do, over HTTP, against the results on the disk."""
 
 import json
+import struct
 import subprocess
 import sys
 from io import BytesIO
@@ -46,13 +47,40 @@ def test_the_page_has_every_item_as_it_was_answered(browser, work):
     assert np.isfinite(points).all()
 
 
+def test_items_come_in_the_orders_that_galleries_show(browser, work):
+    columns = unpack(browser.get("/api/columns").content)
+    answer, pool = work.project.opened.result.answer, work.project.opened
+    scores = answer.unknown_score.astype(np.float32)[pool.answered]
+    assert (np.diff(scores[columns["by_score"]]) <= 0).all()
+    assert (np.diff(columns["confidence"][columns["by_confidence"]]) <= 0).all()
+
+
+def test_many_small_pictures_come_in_one_answer(browser, work):
+    pool = work.project.opened
+    content = browser.get(f"/pictures/{pool.key}?rows=3,0,{pool.n},x,-1").content
+    rows = []
+    while content:
+        row, size = struct.unpack_from("<II", content)
+        assert content[8 : 8 + size] == pool.picture(row, "small")[0]
+        rows, content = [*rows, row], content[8 + size :]
+    assert rows == [3, 0]
+    assert browser.get("/pictures/other?rows=0").status_code == 404
+
+
+def test_a_picture_that_cannot_be_shown_has_size_zero(browser, work, monkeypatch):
+    pool = work.project.opened
+    monkeypatch.setitem(vars(pool), "places", np.full(pool.n, -1))
+    monkeypatch.setitem(vars(pool), "answered", np.full(pool.n, -1))
+    assert browser.get(f"/pictures/{pool.key}?rows=2").content == struct.pack("<II", 2, 0)
+
+
 OPEN = """
 import sys
 from pathlib import Path
 from s2osc.page.work import opened_work
 with opened_work(Path(sys.argv[1]), None) as work:
     work.project.describe()
-    work.project.opened.columns()
+    work.project.opened.columns
 print([name for name in ("pandas", "torch", "sklearn", "scipy.stats") if name in sys.modules])
 """
 

@@ -78,6 +78,8 @@ class Project:
         """Show the results in a folder as they are now; none: a stream without a window yet."""
         with self.mutex:
             pool = Pool.open(version_of(out), self.folder / THUMBNAILS) if out else None
+            if pool:
+                pool.prepare()
             if self.pool:
                 self.pool.close()
             self.out, self.pool = out, pool

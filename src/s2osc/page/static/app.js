@@ -136,15 +136,23 @@ export class App {
     this.waiting = requestAnimationFrame(() => {
       this.waiting = null;
       if (this.model.kinds) {
-        $("title").textContent = this.model.project.title;
-        $("names").replaceChildren(...this.model.classNames.map((name) => h("option", { value: name })));
-        const { length } = this.model.disputedRows;
-        const people = $("tabs").querySelector('[data-view="people"] .count');
-        people.textContent = length || "";
+        if (this.model.isStale) this.model.sort();
+        this.#frame();
         drawBar(this);
       }
       this.view?.draw?.();
     });
+  }
+
+  // What stands around every view.
+  #frame() {
+    const { project, classNames, nDisputed } = this.model, names = classNames.join("\n");
+    $("title").textContent = project.title;
+    if ($("names").dataset.key !== names) {
+      $("names").dataset.key = names;
+      $("names").replaceChildren(...classNames.map((name) => h("option", { value: name })));
+    }
+    $("tabs").querySelector('[data-view="people"] .count').textContent = nDisputed || "";
   }
 
   open(row) { openItem(this, row); }
