@@ -235,6 +235,7 @@ def served_on_ray(model, *options):
     finally:
         server.terminate()
         server.communicate(timeout=60)
+        assert server.returncode == 0, "it did not end what it had started"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ Ray's proxy takes requests and gives each to a replica, which merges, bounds and
 has as the service of one process does. A replica that dies is replaced.
 """
 
+import signal
 import threading
 from collections.abc import Callable
 
@@ -43,7 +44,9 @@ def serve_on_ray(
         serve.start(http_options={"host": host, "port": port})
         try:
             serve.run(deployment.bind(), name=NAME)
+            ended = threading.Event()
+            signal.signal(signal.SIGTERM, lambda *_: ended.set())
             ready()
-            threading.Event().wait()
+            ended.wait()
         finally:
             serve.shutdown()
