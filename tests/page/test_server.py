@@ -12,10 +12,12 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from files import easy_images, known_labels, pool_labels, write_images
 from page_helpers import HOST, PORT, TOKEN, act
 from s2osc.app.result_files import load_as_decided, load_result
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
+from s2osc.page.exports import describe_forms, write_export
 from s2osc.page.server import guarded_app
 from s2osc.page.work import PoolWork, opened_work
 
@@ -72,6 +74,16 @@ def test_a_picture_that_cannot_be_shown_has_size_zero(browser, work, monkeypatch
     monkeypatch.setitem(vars(pool), "places", np.full(pool.n, -1))
     monkeypatch.setitem(vars(pool), "answered", np.full(pool.n, -1))
     assert browser.get(f"/pictures/{pool.key}?rows=2").content == struct.pack("<II", 2, 0)
+
+
+def test_the_nearest_known_items_are_those_of_the_operating_point(browser, work):
+    pool = work.project.opened
+    do(browser, kind="decide", target="0.5", rows=[])
+    labels, _ = work.project.answered()
+    assert (labels >= 0).sum() < (pool.decided >= 0).sum()
+    near = browser.get("/api/items/0").json()["neighbours"]
+    assert near
+    assert (labels[near] >= 0).all()
 
 
 OPEN = """
@@ -218,6 +230,32 @@ def test_an_export_has_the_labels_of_people_before_those_of_the_model(browser, w
     assert "owl" in row
     assert "Ada" in row
     assert browser.post("/api/exports", json={"form": "../x"}).status_code == 400
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory, quick):
+    """Results of a pool whose items are files."""
+    folder = tmp_path_factory.mktemp("photos")
+    known, pool = known_labels(60), pool_labels(20)
+    labelled = [f"{label}/{row}.png" for row, label in enumerate(known)]
+    write_images(folder / "known", labelled, easy_images(known, seed=0))
+    unlabelled = [f"{row}.png" for row in range(len(pool))]
+    write_images(folder / "pool", unlabelled, easy_images(pool, seed=1))
+    paths = [f"--{name}={folder / name}" for name in ("known", "pool", "out")]
+    assert main(["classify", *paths, *quick]) == 0
+    return folder
+
+
+def test_class_folders_hold_copies_or_links(photos, browser):
+    offered = [form["id"] for form in browser.get("/api/exports").json()]
+    assert "links" not in offered  # the items are one file
+    assert browser.post("/api/exports", json={"form": "links"}).status_code == 400
+    with opened_work(photos / "out", None) as work:
+        assert "links" in [form["id"] for form in describe_forms(work.project)]
+        for form, is_link in (("folders", False), ("links", True)):
+            found = list(write_export(work.project, form).rglob("*.png"))
+            assert len(found) == work.project.opened.n
+            assert {path.is_symlink() for path in found} == {is_link}
 
 
 def test_results_without_seeds_are_refused_in_one_line(classified, tmp_path, quick, capsys):

@@ -277,8 +277,11 @@ class Pool:
         middle = np.median(some, axis=0)
         return middle, np.maximum(np.abs(some - middle).max(axis=0), 1e-12)
 
-    def details(self, row: int) -> dict[str, Any]:
-        """An item in full: its text or cells, the measures of its answer, and its likes."""
+    def details(self, row: int, is_known: np.ndarray) -> dict[str, Any]:
+        """An item in full: its text or cells, the measures of its answer, and its likes.
+
+        Its likes are among the items of the pool that the answer gives a known class, (N,).
+        """
         result, answered = self.result, int(self.answered[row])
         found = self.brief(row) | {
             "nearest": result.classes[int(self.nearest[row])],
@@ -299,15 +302,15 @@ class Pool:
             "score": float(answer.unknown_score[answered]),
             "nearest_confidence": float(result.nearest_confidence[answered]),
             "truth": result.truth[answered] if result.truth else None,
-            "neighbours": self._neighbours(answered),
+            "neighbours": self._neighbours(answered, is_known[self.rows]),
         }
 
-    def _neighbours(self, answered: int) -> list[int]:
-        """The items nearest to one that are given a known class."""
+    def _neighbours(self, answered: int, is_known: np.ndarray) -> list[int]:
+        """The nearest of the items that are given a known class, (n,)."""
         components = self.drawing.map.pool_components
         if components is None:
             return []
-        known = np.flatnonzero(self.result.answer.labels >= 0)
+        known = np.flatnonzero(is_known)
         known = known[known != answered]
         away = np.square(components[known].astype(np.float32) - components[answered]).sum(axis=1)
         return self.rows[known[np.argsort(away, kind="stable")[:N_NEIGHBOURS]]].tolist()

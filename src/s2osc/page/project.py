@@ -178,7 +178,7 @@ class Project:
             if not 0 <= row < self.opened.n:
                 raise DataError(f"there is no item {row}")
             labels = [label._asdict() for label in self.ledger.labels_of(row).values()]
-            return self.opened.details(row) | {"labels": labels}
+            return self.opened.details(row, self.answered()[0] >= 0) | {"labels": labels}
 
     # --- what people do --------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ def _add_work(app: FastAPI, work: Work) -> None:
 def _add_exports(app: FastAPI, project: Project) -> None:
     @app.get("/api/exports")
     def forms() -> list[dict[str, Any]]:
-        return describe_forms()
+        return describe_forms(project)
 
     @app.post("/api/exports")
     def export(body: ExportBody) -> dict[str, Any]:

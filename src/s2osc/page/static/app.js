@@ -78,7 +78,8 @@ export class App {
     this.model.apply(answer);
     const { done } = answer;
     const words = { undo: "Taken back", redo: "Done again" }[done.kind];
-    if (words) toast(`${words}: ${done.n ? plural(done.n, "item") : done.about}`);
+    const about = { decide: "the operating point", merge: "groups merged", split: "a group split" }[done.about];
+    if (words) toast(`${words}: ${about ?? plural(done.n, "item")}`);
     else if (act.kind === "label" && done.n > 1) toast(`${plural(done.n, "item")}: ${act.target.replace(/^class /, "")}`, { action: { name: "Undo", run: () => this.act("undo") } });
     this.#sync();
   }
@@ -162,6 +163,7 @@ export class App {
       h("a", { href: `#${name}`, "data-view": name }, view.name, h("span", { class: "count" }))));
     $("person").value = this.person;
     $("person").addEventListener("input", () => { this.person = $("person").value; localStorage.setItem("s2osc-person", this.person); });
+    $("skip").addEventListener("click", (event) => { event.preventDefault(); $("main").focus(); });
     $("undo").addEventListener("click", () => this.act("undo"));
     $("redo").addEventListener("click", () => this.act("redo"));
     $("search").addEventListener("keydown", (event) => {

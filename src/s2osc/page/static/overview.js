@@ -4,6 +4,7 @@ import { h, nameField, number, percent, plural } from "./dom.js";
 import { Strip } from "./items.js";
 
 const SHOWN = 12; // items of each card
+const REST = 400; // milliseconds after which the slider has come to rest
 
 export function overview(app) {
   const { model } = app, { project } = model;
@@ -20,7 +21,7 @@ export function overview(app) {
     h("h2", {}, "Known classes"), classes);
   // Cards far from sight get no pictures.
   const near = new IntersectionObserver((entries) => { for (const { target, isIntersecting } of entries) target.come(isIntersecting); }, { rootMargin: "300px" });
-  return { element, draw, close: () => near.disconnect() };
+  return { element, draw, close: () => { near.disconnect(); slider.close(); } };
 
   function draw() {
     const nUnknown = model.groups.reduce((sum, kind) => sum + kind.rows.length, 0);
@@ -120,21 +121,27 @@ function classCard(app, kind) {
 // A slider over the share of known items that may be called unknown. Everything follows it at once.
 function operatingPoint(app) {
   const { model } = app, { points, nothing_unknown: nothing, operating_point: decided } = model.project;
-  if (nothing || !points.rates.length) return { element: h("p", { class: "soft" }, "Nothing is called unknown at any operating point."), draw() {} };
+  if (nothing || !points.rates.length) return { element: h("p", { class: "soft" }, "Nothing is called unknown at any operating point."), draw() {}, close() {} };
   const input = h("input", { type: "range", min: "0", max: String(points.rates.length - 1), step: "1", id: "rate", "aria-describedby": "rate-words" });
   const words = h("p", { class: "soft", id: "rate-words" });
+  let resting = null;
   const placeOf = (rate) => { let i = 0; while (i + 1 < points.rates.length && points.rates[i + 1] <= rate * (1 + 1e-9)) i++; return i; };
   input.addEventListener("input", () => {
     model.slide(points.rates[Number(input.value)]);
     app.refresh();
   });
-  input.addEventListener("change", async () => {
-    const rate = points.rates[Number(input.value)];
+  // Keys move it step by step: where it comes to rest is one act.
+  input.addEventListener("change", () => { clearTimeout(resting); resting = setTimeout(decide, REST); });
+  const decide = async () => {
+    const rate = model.preview;
+    resting = null;
+    if (rate === null) return;
     await app.act("decide", { target: String(rate) });
-    model.slide(null);
+    if (model.preview === rate) model.slide(null); // it may have moved on
     app.refresh();
-  });
+  };
   return {
+    close() { if (resting !== null) { clearTimeout(resting); decide(); } },
     element: h("div", { class: "rate" }, h("label", { for: "rate" }, "Operating point"), input, words),
     draw() {
       const rate = model.rate ?? decided;
