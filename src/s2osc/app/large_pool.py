@@ -139,9 +139,10 @@ class LargeRun:
             for inputs, chosen in ((sampled, sample.pool), (judged, sample.judged)):
                 is_in = np.isin(found[0], chosen)
                 inputs[np.searchsorted(chosen, found[0][is_in])] = found[1][is_in]
-        return fit_sample(
-            self.method, plan, sample, sampled, judged, self.clock, device=self.device
-        )
+        with self.engine.training():
+            return fit_sample(
+                self.method, plan, sample, sampled, judged, self.clock, device=self.device
+            )
 
     def save(self, fit: LargeFit) -> None:
         """Put the model and the decision on the disk."""

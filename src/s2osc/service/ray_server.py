@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
-from s2osc.engine.ray_engine import RayEngine, connected
+from s2osc.engine.ray_cluster import connected
+from s2osc.engine.ray_engine import RayEngine
 from s2osc.service.answering import ModelService
 from s2osc.service.server import MOST_CONNECTIONS, Limits, make_app
 
@@ -33,17 +34,16 @@ def serve_on_ray(
         def build() -> ASGIApp:
             return make_app(load(), limits)
 
-        deployment = serve.deployment(
-            serve.ingress(build)(),
+        deployed = serve.deployment(
             name=NAME,
             num_replicas=engine.n_workers or 1,
             max_ongoing_requests=MOST_CONNECTIONS,
             max_queued_requests=MOST_CONNECTIONS,
             ray_actor_options={"num_cpus": 1},
-        )
+        )(serve.ingress(build)())
         serve.start(http_options={"host": host, "port": port})
         try:
-            serve.run(deployment.bind(), name=NAME)
+            serve.run(deployed.bind(), name=NAME)
             ended = threading.Event()
             signal.signal(signal.SIGTERM, lambda *_: ended.set())
             ready()
