@@ -96,6 +96,7 @@ export class Strip {
     this.model = model;
     this.open = open;
     this.isImages = model.project.kind === "images";
+    this.supply = this.isImages ? model.pictures : model.briefs;
     this.element = h("ul", { class: "strip" });
     this.rows = [];
   }
@@ -120,15 +121,19 @@ export class Strip {
   }
 
   #fill(button, row) {
+    if (button.show) this.supply.forget(Number(button.dataset.row), button.show);
     button.dataset.row = row;
     button.setAttribute("aria-label", `Open item ${row}`);
-    const isStill = () => Number(button.dataset.row) === row;
-    if (this.isImages) { this.model.pictures.ask(row, (address) => { if (isStill()) button.firstChild.src = address; }); return; }
-    button.firstChild.textContent = "…";
-    this.model.briefs.ask(row, (brief) => {
-      if (!isStill()) return;
-      button.firstChild.replaceChildren(content(brief));
-      button.setAttribute("aria-label", `Open ${brief.text ?? brief.name}`);
-    });
+    if (this.isImages) {
+      button.firstChild.removeAttribute("src"); // never the picture of another item
+      button.show = (address) => { button.firstChild.src = address; };
+    } else {
+      button.firstChild.textContent = "…";
+      button.show = (brief) => {
+        button.firstChild.replaceChildren(content(brief));
+        button.setAttribute("aria-label", `Open ${brief.text ?? brief.name}`);
+      };
+    }
+    this.supply.ask(row, button.show);
   }
 }
