@@ -6,6 +6,7 @@ Results of made-up scores and small pictures are written, `s2osc page` is starte
 does, and a browser (Chromium, through Playwright) opens it. Printed are, for each number of items:
 
     start       seconds until the address is printed            at most 3
+    core        seconds of a core that this took, which other work hardly changes
     pictures    seconds until the first twelve pictures stand   at most 1
     slider      ms for all counts and galleries to follow       at most 200
     frame       ms of the middle one of all frames while the gallery of a group is scrolled
@@ -185,7 +186,7 @@ def measure(out: Path) -> dict[str, float]:
         assert server.stdout is not None
         found = re.search(r"http://([^/]+)/\?token=(\S+)", server.stdout.readline())
         assert found, "the page did not start"
-        figures = {"start": time.perf_counter() - started}
+        figures = {"start": time.perf_counter() - started, "core": cpu_seconds(server.pid)}
         figures |= in_browser(found[0])
         figures["thumbnails"] = thumbnails_per_second(found[1], found[2], out)
         figures["memory"] = peak_megabytes(server.pid)
@@ -275,6 +276,15 @@ def thumbnails_per_second(host: str, token: str, out: Path) -> float:
     with ThreadPoolExecutor(N_CONNECTIONS) as threads:
         list(threads.map(ask_many, range(N_CONNECTIONS)))
     return N_THUMBNAILS / (time.perf_counter() - started)
+
+
+def cpu_seconds(process: int) -> float:
+    """That a process took so far, where the system tells (Linux)."""
+    status = Path(f"/proc/{process}/stat")
+    if not status.exists():
+        return float("nan")
+    user, system = status.read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_megabytes(process: int) -> float:
