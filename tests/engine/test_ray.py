@@ -185,7 +185,7 @@ def test_a_node_that_is_lost_loses_and_doubles_no_row(data, tmp_path, local):
 
 AGREEMENT = 0.97
 """Share of equal labels, in one process and in two that train together: normalisation by half of a
-batch and other noise make it another network. As two seeds of one process agree, at least."""
+batch and other noise make it another network."""
 
 
 @pytest.mark.usefixtures("started")
