@@ -25,7 +25,7 @@ test-slow: $(READY)  ## the tests that take minutes
 
 test-ray: $(READY)  ## the tests on Ray, which is installed for them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,mlflow]'
-	$(BIN)/python -m pytest -m slow tests/engine
+	$(BIN)/python -m pytest -m slow tests/engine tests/service
 
 check: check-code test  ## format, lint, types, import directions, tests
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from s2osc.data.parts import Part, open_parts
 from s2osc.data.splits import Protocol
 from s2osc.engine.engine import LocalEngine
 from s2osc.engine.ray_engine import RayEngine
+from s2osc.errors import SettingsError
 from s2osc.estimator import S2OSC
 from s2osc.pipeline.presets import PLAIN
 from samples import make_images, shrink
@@ -115,6 +117,12 @@ class SlowWorker:
         return self.worker(part)
 
 
+class ScoringEngine(RayEngine):
+    """Trains in this process, so that every answer must be the same."""
+
+    training = LocalEngine.training
+
+
 class WrappedEngine:
     """Gives the workers that answer another behaviour; all others are as they are."""
 
@@ -129,6 +137,9 @@ class WrappedEngine:
             worker = wrap(worker)
         yield from self.engine.run(lambda: worker, todo)
 
+    def training(self):
+        return self.engine.training()
+
 
 @pytest.fixture
 def started():
@@ -139,7 +150,7 @@ def started():
 
 @pytest.mark.usefixtures("started")
 def test_answers_are_those_without_ray(data, tmp_path, local):
-    assert_same(run(data, tmp_path / "out", RayEngine()), local)
+    assert_same(run(data, tmp_path / "out", ScoringEngine()), local)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["engine"] == "ray"
     assert summary["rows"]["answer"] == 3 * N_EACH
@@ -147,7 +158,7 @@ def test_answers_are_those_without_ray(data, tmp_path, local):
 
 @pytest.mark.usefixtures("started")
 def test_a_worker_that_is_killed_loses_and_doubles_no_row(data, tmp_path, local):
-    engine = WrappedEngine(RayEngine(), lambda worker: DyingWorker(worker, number=3))
+    engine = WrappedEngine(ScoringEngine(), lambda worker: DyingWorker(worker, number=3))
     assert_same(run(data, tmp_path / "out", engine), local)
 
 
@@ -166,10 +177,37 @@ def test_a_node_that_is_lost_loses_and_doubles_no_row(data, tmp_path, local):
                 yield n_rows
 
     try:
-        assert_same(run(data, tmp_path / "out", LosingEngine(RayEngine(), SlowWorker)), local)
+        assert_same(run(data, tmp_path / "out", LosingEngine(ScoringEngine(), SlowWorker)), local)
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+AGREEMENT = 0.97
+"""Share of equal labels, in one process and in two that train together: normalisation by half of a
+batch and other noise make it another network."""
+
+
+@pytest.mark.usefixtures("started")
+def test_workers_that_train_together_come_to_nearly_the_same_answers(data, tmp_path, local):
+    found = run(data, tmp_path / "out", RayEngine())
+    labels = [np.array(table["label"].to_pylist()) for table in (found, local)]
+    assert np.mean(labels[0] == labels[1]) >= AGREEMENT
+    scores = [np.array(table["unknown_score"]) for table in (found, local)]
+    assert not np.array_equal(*scores), "nobody else has trained"
+
+
+@pytest.mark.usefixtures("started")
+def test_why_training_fails_is_said_in_one_line(data, tmp_path):
+    changes = SETTINGS | {"teacher.training.learning_rate": 1e30}
+    with pytest.raises(SettingsError, match="give a lower learning rate"):
+        classify_parts(
+            data / "known.npz",
+            open_parts(data / "pool"),
+            tmp_path / "out",
+            replace(REQUEST, changes=changes),
+            engine=RayEngine(),
+        )
 
 
 @pytest.mark.usefixtures("started")

@@ -1,6 +1,9 @@
 """What people do, over HTTP, against the results on the disk."""
 
 import json
+import struct
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -9,10 +12,12 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from files import easy_images, known_labels, pool_labels, write_images
 from page_helpers import HOST, PORT, TOKEN, act
 from s2osc.app.result_files import load_as_decided, load_result
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
+from s2osc.page.exports import describe_forms, write_export
 from s2osc.page.server import guarded_app
 from s2osc.page.work import PoolWork, opened_work
 
@@ -42,6 +47,59 @@ def test_the_page_has_every_item_as_it_was_answered(browser, work):
     assert [by_name[name] for name in result.names] == result.answer.labels.tolist()
     points = unpack(browser.get("/api/map").content)["points"]
     assert np.isfinite(points).all()
+
+
+def test_items_come_in_the_orders_that_galleries_show(browser, work):
+    columns = unpack(browser.get("/api/columns").content)
+    answer, pool = work.project.opened.result.answer, work.project.opened
+    scores = answer.unknown_score.astype(np.float32)[pool.answered]
+    assert (np.diff(scores[columns["by_score"]]) <= 0).all()
+    assert (np.diff(columns["confidence"][columns["by_confidence"]]) <= 0).all()
+
+
+def test_many_small_pictures_come_in_one_answer(browser, work):
+    pool = work.project.opened
+    content = browser.get(f"/pictures/{pool.key}?rows=3,0,{pool.n},x,-1").content
+    rows = []
+    while content:
+        row, size = struct.unpack_from("<II", content)
+        assert content[8 : 8 + size] == pool.picture(row, "small")[0]
+        rows, content = [*rows, row], content[8 + size :]
+    assert rows == [3, 0]
+    assert browser.get("/pictures/other?rows=0").status_code == 404
+
+
+def test_a_picture_that_cannot_be_shown_has_size_zero(browser, work, monkeypatch):
+    pool = work.project.opened
+    monkeypatch.setitem(vars(pool), "places", np.full(pool.n, -1))
+    monkeypatch.setitem(vars(pool), "answered", np.full(pool.n, -1))
+    assert browser.get(f"/pictures/{pool.key}?rows=2").content == struct.pack("<II", 2, 0)
+
+
+def test_the_nearest_known_items_are_those_of_the_operating_point(browser, work):
+    pool = work.project.opened
+    do(browser, kind="decide", target="0.5", rows=[])
+    labels, _ = work.project.answered()
+    assert (labels >= 0).sum() < (pool.decided >= 0).sum()
+    near = browser.get("/api/items/0").json()["neighbours"]
+    assert near
+    assert (labels[near] >= 0).all()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from s2osc.page.work import opened_work
+with opened_work(Path(sys.argv[1]), None) as work:
+    work.project.describe()
+    work.project.opened.columns
+print([name for name in ("pandas", "torch", "sklearn", "scipy.stats") if name in sys.modules])
+"""
+
+
+def test_a_page_opens_without_libraries_that_it_does_not_need(out):
+    command = [sys.executable, "-c", OPEN, str(out)]
+    assert subprocess.check_output(command, text=True).strip() == "[]"
 
 
 def test_a_named_group_is_a_class_and_undo_takes_it_back_also_after_a_restart(browser, work):
@@ -172,6 +230,32 @@ def test_an_export_has_the_labels_of_people_before_those_of_the_model(browser, w
     assert "owl" in row
     assert "Ada" in row
     assert browser.post("/api/exports", json={"form": "../x"}).status_code == 400
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory, quick):
+    """Results of a pool whose items are files."""
+    folder = tmp_path_factory.mktemp("photos")
+    known, pool = known_labels(60), pool_labels(20)
+    labelled = [f"{label}/{row}.png" for row, label in enumerate(known)]
+    write_images(folder / "known", labelled, easy_images(known, seed=0))
+    unlabelled = [f"{row}.png" for row in range(len(pool))]
+    write_images(folder / "pool", unlabelled, easy_images(pool, seed=1))
+    paths = [f"--{name}={folder / name}" for name in ("known", "pool", "out")]
+    assert main(["classify", *paths, *quick]) == 0
+    return folder
+
+
+def test_class_folders_hold_copies_or_links(photos, browser):
+    offered = [form["id"] for form in browser.get("/api/exports").json()]
+    assert "links" not in offered  # the items are one file
+    assert browser.post("/api/exports", json={"form": "links"}).status_code == 400
+    with opened_work(photos / "out", None) as work:
+        assert "links" in [form["id"] for form in describe_forms(work.project)]
+        for form, is_link in (("folders", False), ("links", True)):
+            found = list(write_export(work.project, form).rglob("*.png"))
+            assert len(found) == work.project.opened.n
+            assert {path.is_symlink() for path in found} == {is_link}
 
 
 def test_results_without_seeds_are_refused_in_one_line(classified, tmp_path, quick, capsys):

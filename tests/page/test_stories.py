@@ -96,6 +96,23 @@ def test_a_group_is_named_and_the_name_taken_back(server, visit):
 
 
 @pytest.mark.slow
+def test_a_slider_that_is_moved_by_keys_is_one_act(server, visit):
+    page = visit(server, "Ada")
+    before = page.locator("#rate-words").inner_text()
+    page.locator("#rate").focus()
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#rate-words").inner_text() != before
+    page.locator("main").focus()
+    page.wait_for_timeout(1_500)
+    assert server.ask("/api/changes?since=0")["act"] == 1
+    page.keyboard.press("z")
+    page.locator(".toast", has_text="Taken back: the operating point").wait_for()
+    page.wait_for_timeout(300)
+    assert page.locator("#rate-words").inner_text() == before
+
+
+@pytest.mark.slow
 def test_a_pool_from_audit_to_export_with_the_keyboard_alone(server, visit, out):
     page = visit(server, "Ada")
     go(page, "kind/group 0")
@@ -349,6 +366,7 @@ def test_three_windows_of_a_stream_with_two_new_classes_a_mistake_and_its_undo(s
         server.ask("/api/back", {"to": first["id"]})
         assert server.wait_for_job()["state"] == "done"
         assert list(server.ask("/api/learning")["stream"]["classes"]) == ["left", "top"]
+        page.close()  # before the server ends, whom it would miss
 
 
 @pytest.mark.slow

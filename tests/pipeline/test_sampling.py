@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from s2osc.pipeline import sampling
 from s2osc.pipeline.sampling import (
+    SKIPPED,
     draw_evenly,
     draw_strata,
     fit_strangeness,
@@ -87,3 +89,20 @@ def test_rows_drawn_evenly_are_spread_evenly():
     counts = np.bincount(rows // 10_000, minlength=10)
     assert len(np.unique(rows)) == 10_000
     assert (np.abs(counts - 1_000) < 150).all()
+
+
+def test_rows_are_the_same_however_many_keys_are_made_at_once(monkeypatch):
+    random = np.random.default_rng(0)
+    strata = random.choice([0, 1, 2, SKIPPED], 5_000, p=[0.8, 0.1, 0.05, 0.05]).astype(np.uint8)
+    found = []
+    for size in (5_000, 700):
+        monkeypatch.setattr(sampling, "KEYS_AT_ONCE", size)
+        drawn = draw_strata(strata, 3, 1_000, seed=3)
+        found.append([drawn.rows, drawn.is_even, draw_evenly(5_000, 900, seed=3)])
+    for whole, parts in zip(*found, strict=True):
+        np.testing.assert_array_equal(whole, parts)
+    # Of each stratum those with the smallest keys, as all keys at once tell.
+    rows = np.flatnonzero(strata == 1)
+    first = rows[np.argsort(keys(rows, 3, "sample"))]
+    mine = found[0][0][strata[found[0][0]] == 1]
+    np.testing.assert_array_equal(mine, np.sort(first[: len(mine)]))

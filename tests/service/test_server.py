@@ -4,6 +4,9 @@ import base64
 import http.client
 import io
 import json
+import re
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -216,3 +219,44 @@ def test_other_machines_are_let_in_only_where_that_is_meant(finished, capsys):
 def test_a_folder_without_a_model_is_one_line(tmp_path, capsys):
     assert main(["serve", f"--model={tmp_path}"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@contextmanager
+def served_on_ray(model, *options):
+    """`s2osc serve --engine ray`, as a user starts it."""
+    command = [sys.executable, "-m", "s2osc", "serve", f"--model={model}", "--engine=ray"]
+    server = subprocess.Popen(
+        [*command, "--device=cpu", *options], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        lines = iter(server.stdout.readline, "")
+        port = next(found[1] for line in lines if (found := re.search(r":(\d+)/docs", line)))
+        yield Client(int(port))
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+        assert server.returncode == 0, "it did not end what it had started"
+
+
+@pytest.mark.slow
+def test_replicas_of_ray_answer_and_refuse_as_one_process_does(service, finished):
+    pytest.importorskip("ray")
+    vectors = easy_vectors(pool_labels(5), seed=7)
+    expected = [answer._asdict() for answer in service.answer(service.vectors(vectors.tolist()))]
+    with served_on_ray(finished / "out" / "model", "--workers=2", "--max-body=0.01") as client:
+        with ThreadPoolExecutor(8) as threads:
+            asked = [threads.submit(client.predict, vectors=vectors.tolist()) for _ in range(40)]
+        for each in asked:
+            status, found = each.result()
+            assert status == 200
+            for row, wanted in zip(found["predictions"], expected, strict=True):
+                numbers = {name for name, value in wanted.items() if isinstance(value, float)}
+                assert {k: v for k, v in row.items() if k not in numbers} == {
+                    k: v for k, v in wanted.items() if k not in numbers
+                }
+                for name in numbers:
+                    assert row[name] == pytest.approx(wanted[name], abs=1e-5)
+        assert client.ask("GET", "/health")[1]["kind"] == "vectors"
+        assert client.ask("POST", "/predict", b"{")[0] == 422
+        assert client.predict(vectors=[[1.0] * 7])[0] == 400
+        assert client.predict(vectors=[[1.0] * 8] * 1_000)[0] == 413

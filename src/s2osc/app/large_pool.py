@@ -131,17 +131,18 @@ class LargeRun:
         rows = np.union1d(sample.pool, sample.judged)
         gather = SampleWorker(self.reader, rows, self.folder)
         self.over_parts("sample", lambda: gather, parts)
-        inputs = np.empty((len(rows), *self.known.inputs.shape[1:]), self.known.inputs.dtype)
+        like, wanted = self.known.inputs, (sample.pool, sample.judged)
+        sampled, judged = (np.empty((len(each), *like.shape[1:]), like.dtype) for each in wanted)
         for part in parts:
-            if (found := self.folder.read_sample(part.number, self.pool.mark())) is not None:
-                inputs[np.searchsorted(rows, found[0])] = found[1]
-        sampled, judged = (
-            inputs[np.searchsorted(rows, chosen)] for chosen in (sample.pool, sample.judged)
-        )
-        del inputs
-        return fit_sample(
-            self.method, plan, sample, sampled, judged, self.clock, device=self.device
-        )
+            if (found := self.folder.read_sample(part.number, self.pool.mark())) is None:
+                continue
+            for inputs, chosen in ((sampled, sample.pool), (judged, sample.judged)):
+                is_in = np.isin(found[0], chosen)
+                inputs[np.searchsorted(chosen, found[0][is_in])] = found[1][is_in]
+        with self.engine.training():
+            return fit_sample(
+                self.method, plan, sample, sampled, judged, self.clock, device=self.device
+            )
 
     def save(self, fit: LargeFit) -> None:
         """Put the model and the decision on the disk."""

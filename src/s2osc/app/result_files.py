@@ -304,7 +304,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
             **of_seeds,
         )
         n = len(evidence.score)
-        leaves = _leaves(pool["leaf_if_unknown"].fill_null(-1), audit)
+        leaves = _leaves(pool["leaf_if_unknown"], audit)
         if ("odds" in pool) != (seed_odds is not None):
             raise ValueError(f"it has odds where {SEEDS} has none, or the other way round")
         return {
@@ -316,7 +316,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
                 confidence=evidence.nearest_confidence,
                 groups=np.full(n, -1),
                 distinctness=_numbers(pool["distinctness"]),
-                filtered=pool["filtered"].to_numpy().astype(bool),
+                filtered=_array(pool["filtered"].cast(pa.uint8())).astype(bool),
                 nearest=evidence.nearest,
             ),
             "nearest_confidence": evidence.nearest_confidence,
@@ -337,7 +337,7 @@ def read_answer(path: Path, result: Result) -> Answer:
             raise ValueError("it is not about the items that were measured")
         labels = _labels(columns["label"], (*result.classes, *UNNAMED))
         n_classes = len(result.classes)
-        groups = columns["group"].fill_null(-1).to_numpy().astype(np.int64)
+        groups = _array(columns["group"], missing=-1).astype(np.int64)
         if (
             groups.min() < -1
             or groups.max() >= n
@@ -420,8 +420,15 @@ def read_columns(path: Path) -> dict[str, pa.ChunkedArray]:
         return {name: table[name] for name in table.column_names}
 
 
+def _array(column: pa.ChunkedArray, missing: int | None = None) -> np.ndarray:
+    """The numbers of a column. Its ``to_numpy`` would import pandas, if that is installed."""
+    if missing is not None and column.null_count:
+        return np.array([missing if value is None else value for value in column.to_pylist()])
+    return np.from_dlpack(column.combine_chunks())
+
+
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    values = column.to_numpy()
+    values = _array(column)
     if values.dtype.kind not in "fiu" or not np.isfinite(values).all():
         raise ValueError("it holds values that are no numbers")
     return values
@@ -437,7 +444,7 @@ def _weights(column: pa.ChunkedArray) -> np.ndarray:
 
 def _leaves(column: pa.ChunkedArray, audit: Audit) -> np.ndarray:
     """Leaves of the tree of groups, or one more for scattered items; -1 without groups."""
-    values = column.to_numpy()
+    values = _array(column, missing=-1)
     least, most = (0, audit.groups.tree.n_leaves) if audit.groups else (-1, -1)
     if values.dtype.kind not in "iu" or values.min() < least or values.max() > most:
         raise ValueError(f"it holds leaves that are not from {least} to {most}")

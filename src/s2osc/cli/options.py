@@ -63,13 +63,18 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
+def add_engine(
+    parser: argparse.ArgumentParser,
+    *,
+    what: str = "where the parts of a pool, or the runs of an experiment, are worked on",
+    workers: str = "of Ray (default: one for every CPU)",
+) -> None:
     parser.add_argument(
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="where the parts of a pool, or the runs of an experiment, are worked on: in this "
-        "process (local), or by workers of Ray, which needs `pip install 's2osc[ray]'`",
+        help=f"{what}: in this process (local), or by workers of Ray, which needs "
+        "`pip install 's2osc[ray]'`",
     )
     parser.add_argument(
         "--ray-address",
@@ -77,9 +82,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help="of a cluster that runs already, such as 10.0.0.1:6379 or auto (default: Ray is "
         "started here)",
     )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="of Ray (default: one for every CPU)"
-    )
+    parser.add_argument("--workers", type=int, metavar="N", help=workers)
 
 
 def engine_of(options: argparse.Namespace) -> "Engine":

@@ -2,11 +2,20 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from s2osc.cli.address import add_address, check_address
-from s2osc.cli.options import add_command, add_device, add_trusted, printer, trusted_of
+from s2osc.cli.options import (
+    add_command,
+    add_device,
+    add_engine,
+    add_trusted,
+    printer,
+    ray_of,
+    trusted_of,
+)
 from s2osc.errors import SettingsError
 
 FIRST_PORT = 8521
@@ -33,6 +42,9 @@ def add_serve(commands: Any) -> None:
     parser.add_argument(
         "--timeout", type=float, default=10, metavar="SECONDS", help="per request (default: 10)"
     )
+    add_engine(
+        parser, what="where requests are answered", workers="replicas of the model (default: 1)"
+    )
     add_trusted(parser)
     add_device(parser)
 
@@ -53,10 +65,23 @@ def serve(options: argparse.Namespace) -> None:
     from s2osc.service.answering import load_service
     from s2osc.sockets import bound_socket
 
-    service = load_service(options.model, device=options.device, trusted=trusted_of(options))
-    limits = Limits(body=int(options.max_body * 2**20), seconds=options.timeout)
+    ray, limits = ray_of(options), Limits(int(options.max_body * 2**20), options.timeout)
+    folder, trusted = options.model.absolute(), trusted_of(options)
+    load = partial(load_service, folder, device=options.device, trusted=trusted)
+    service = load()  # on Ray, too: what is wrong with a model is said here
     with bound_socket(options.host, options.port, FIRST_PORT) as bound:
-        name = f"[{options.host}]" if ":" in options.host else options.host
-        printer()(f"Serving {options.model} at http://{name}:{bound.getsockname()[1]}/docs")
-        sys.stdout.flush()
-        run_server(service, bound, limits)
+        port = bound.getsockname()[1]
+        if ray is None:
+            say_ready(options, port)
+            run_server(service, bound, limits)
+            return
+    from s2osc.service.ray_server import serve_on_ray
+
+    ready = partial(say_ready, options, port)
+    serve_on_ray(load, ray, limits, host=options.host, port=port, ready=ready)
+
+
+def say_ready(options: argparse.Namespace, port: int) -> None:
+    name = f"[{options.host}]" if ":" in options.host else options.host
+    printer()(f"Serving {options.model} at http://{name}:{port}/docs")
+    sys.stdout.flush()

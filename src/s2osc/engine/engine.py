@@ -6,6 +6,7 @@ after a failure: no row is lost or doubled.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class Engine(Protocol):
 
     def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]: ...
 
+    def training(self) -> AbstractContextManager[None]:
+        """Within it, networks are trained where the engine runs."""
+        ...
+
 
 @dataclass(frozen=True)
 class LocalEngine:
@@ -36,3 +41,6 @@ class LocalEngine:
         worker = recipe()
         for part in parts:
             yield worker(part)
+
+    def training(self) -> AbstractContextManager[None]:
+        return nullcontext()

@@ -8,7 +8,7 @@ nothing.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,43 +17,14 @@ import numpy as np
 from s2osc.arrays import chunks
 from s2osc.data.parts import Part
 from s2osc.engine.engine import Recipe
-from s2osc.errors import SettingsError
+from s2osc.engine.ray_cluster import connected
+from s2osc.engine.ray_training import RayTrainer
+from s2osc.nets.data_parallel import trained_by
 
 T = TypeVar("T")
 R = TypeVar("R")
 CHUNKS_PER_CPU = 4
 """So that no worker waits long for the last one."""
-NEEDS = "the engine needs ray, which is not installed; run `pip install 's2osc[ray]'`"
-
-
-@contextmanager
-def connected(address: str | None = None, n_workers: int | None = None) -> Iterator[Any]:
-    """Ray, joined at an address or started here; what was started here ends afterwards."""
-    try:
-        import ray  # noqa: PLC0415  (an extra, and slow to import)
-    except ModuleNotFoundError as error:
-        raise SettingsError(NEEDS) from error
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        try:
-            ray.init(
-                address=address,
-                num_cpus=None if address else n_workers,
-                log_to_driver=False,
-                include_dashboard=False,
-                configure_logging=False,
-            )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            where = address or "this machine"
-            raise SettingsError(
-                f"Ray cannot be reached at {where} ({str(error).splitlines()[0]}); give the "
-                "address that `ray start --head` printed, or leave --ray-address away"
-            ) from error
-    try:
-        yield ray
-    finally:
-        if is_ours:
-            ray.shutdown()
 
 
 @dataclass(frozen=True)
@@ -87,6 +58,10 @@ class RayEngine:
             quiet.setLevel(logging.ERROR)
             for row in done.iter_rows():
                 yield int(row["n_rows"])
+
+    def training(self) -> AbstractContextManager[None]:
+        """Within it, networks are trained by workers of Ray Train."""
+        return trained_by(RayTrainer(self.address, self.n_workers))
 
     def over_rows(self, work: Callable[[np.ndarray], R], inputs: np.ndarray) -> list[R]:
         """Work on chunks of rows as tasks; the array is sent once, and results come in order."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from s2osc.arrays import chunks
 from s2osc.errors import SettingsError
+from s2osc.nets.data_parallel import average_gradients, share_of
 from s2osc.nets.networks import Network, as_tensor, is_gpu
 from s2osc.progress import track
 from s2osc.settings import require_choice, require_least, require_positive
@@ -89,20 +90,25 @@ def train(
     n_steps: int,
     what: str,
 ) -> None:
-    """Minimise ``loss_of(batch)``, the one thing in which f, g and baselines differ."""
-    descent = NesterovDescent(list(network.parameters()), settings.weight_decay)
+    """Minimise ``loss_of(batch)``, the one thing in which f, g and baselines differ.
+
+    Of several processes that train a network together, each goes through its share of a batch.
+    """
+    parameters = list(network.parameters())
+    descent = NesterovDescent(parameters, settings.weight_decay)
     rates = learning_rates(settings, n_steps)
     network.train()
     for step in track(range(n_steps), what, total=n_steps):
         network.zero_grad()
         with torch.autocast("cuda", torch.bfloat16, enabled=is_gpu(network.device)):
-            loss = loss_of(next(batches))
+            loss = loss_of(share_of(next(batches)))
         if not torch.isfinite(loss):
             raise SettingsError(
                 f"{what}: the loss is {loss.item()} in step {step + 1} of {n_steps}; give a lower "
                 "learning rate, or inputs of ordinary size"
             )
         loss.backward()
+        average_gradients(parameters)
         descent.step(rates[step])
     network.eval()
 

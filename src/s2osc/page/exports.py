@@ -5,20 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.app.corrections import corrections_table
-from s2osc.app.export.job import export_results
+from s2osc.app.export.job import Files, export_results
 from s2osc.errors import DataError
 from s2osc.files import write_whole, writing
 from s2osc.page.project import Project
 from s2osc.page.work import corrections_of
 
-CORRECTIONS = "corrections"
+CORRECTIONS, LINKS = "corrections", "links"
 
 
 @dataclass(frozen=True)
 class Form:
     """One kind of file that can be written."""
 
-    id: str  # as in `s2osc export --format`
+    id: str  # as in `s2osc export --format`, except where they are links
     name: str
     words: str
     place: str  # below the folder of exports
@@ -30,6 +30,12 @@ FORMS = (
         "Class folders",
         "A folder per class and group, with copies of the items.",
         "folders",
+    ),
+    Form(
+        LINKS,
+        "Class folders of links",
+        "The same with links to where the items lie, which takes no room.",
+        "links",
     ),
     Form("csv", "CSV table", "Every item: its label, who gave it, and when.", "labels.csv"),
     Form("parquet", "Parquet table", "The same for programs.", "labels.parquet"),
@@ -56,8 +62,15 @@ FORMS = (
 )
 
 
-def describe_forms() -> list[dict[str, Any]]:
-    return [asdict(form) for form in FORMS]
+def describe_forms(project: Project) -> list[dict[str, Any]]:
+    """The forms that the items of a project can have."""
+    return [asdict(form) for form in FORMS if form.id != LINKS or are_files(project)]
+
+
+def are_files(project: Project) -> bool:
+    """Whether each item is a file of its own."""
+    source = project.pool.source if project.pool else None
+    return source is not None and isinstance(source.content, list)
 
 
 def write_export(project: Project, name: str) -> Path:
@@ -77,14 +90,21 @@ def write_export(project: Project, name: str) -> Path:
         project.write_results()
         to = _target(project, place, form)
         corrections = corrections_of(project, ignored=form.id != "known")
-        export_results(out, to, form.id, corrections=corrections, force=True)
+        is_link = form.id == LINKS
+        export_results(
+            out,
+            to,
+            "folders" if is_link else form.id,
+            corrections=corrections,
+            files=Files(link=is_link),
+            force=True,
+        )
         return to
 
 
 def _target(project: Project, place: Path, form: Form) -> Path:
     """Labelled items are a folder where they are files, else a table like the one they came in."""
-    origin, source = project.opened.result.origin, project.opened.source
-    are_files = source is not None and isinstance(source.content, list)
-    if form.id == "known" and not are_files and origin and origin.known:
+    origin = project.opened.result.origin
+    if form.id == "known" and not are_files(project) and origin and origin.known:
         return place / Path(origin.known).name
     return place / form.place

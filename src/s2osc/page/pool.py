@@ -17,7 +17,7 @@ import numpy as np
 from s2osc.app.result import Result
 from s2osc.app.result_files import load_as_decided
 from s2osc.app.results_folder import DRAWING
-from s2osc.arrays import chunks, squared_distances
+from s2osc.arrays import chunks
 from s2osc.data.columns import Table
 from s2osc.data.inputs import Source
 from s2osc.errors import DataError, S2OSCError
@@ -66,6 +66,10 @@ class Pool:
         if source.kind == "images" and result.origin:
             thumbnails = Thumbnails(source, cache, max_megapixels=result.origin.max_megapixels)
         return cls(result, drawing, source, thumbnails, "")
+
+    def prepare(self) -> None:
+        """Make what every browser asks for first, so that none of them waits for it."""
+        _ = self.columns, self.points, self.places
 
     def close(self) -> None:
         if self.thumbnails:
@@ -177,18 +181,22 @@ class Pool:
         """(N,) the values of the n answered items; ``others`` of those that were learnt."""
         return np.where(self.answered >= 0, values[self.answered], others)
 
+    @cached_property
     def columns(self) -> bytes:
         """The columns of all items that the page counts, sorts and colours by."""
         answer = self.result.answer
+        confidence = self._spread(answer.confidence, 1.0).astype("<f4")
+        score = self._spread(answer.unknown_score, 0.0).astype("<f4")
         return pack(
             {
                 "nearest": self.nearest.astype("<i2"),
                 "decided": self.decided.astype("<i2"),
                 "leaf": self.leaf.astype("<i2"),
                 "learnt": (self.answered < 0).astype("u1"),
-                "confidence": self._spread(answer.confidence, 1.0).astype("<f4"),
+                "confidence": confidence,
                 "p_known": self.p_known.astype("<f4"),
-                "score": self._spread(answer.unknown_score, 0.0).astype("<f4"),
+                "by_confidence": np.argsort(-confidence, kind="stable").astype("<i4"),
+                "by_score": np.argsort(-score, kind="stable").astype("<i4"),
             }
         )
 
@@ -204,12 +212,16 @@ class Pool:
         points[drawn.items] = drawn.points
         if drawn.pool_components is not None:
             others = np.setdiff1d(np.arange(n_answered), drawn.items)
-            centres = drawn.pool_components[drawn.items]
+            components = drawn.pool_components.astype(np.float32)
+            centres = components[drawn.items]
+            half_squares = np.square(centres).sum(axis=1) / 2
             random = np.random.default_rng(0)
             for part in chunks(len(others)):
-                away = squared_distances(drawn.pool_components[others[part]], centres)
-                moved = random.normal(0, JITTER, (len(away), 2))
-                points[others[part]] = drawn.points[away.argmin(axis=1)] + moved
+                # The nearest has the largest product, less half of its own square.
+                nearness = components[others[part]] @ centres.T
+                nearness -= half_squares
+                moved = random.normal(0, JITTER, (len(nearness), 2))
+                points[others[part]] = drawn.points[nearness.argmax(axis=1)] + moved
         placed = np.full((self.n, 2), np.nan)
         placed[self.rows] = points
         return placed
@@ -265,8 +277,11 @@ class Pool:
         middle = np.median(some, axis=0)
         return middle, np.maximum(np.abs(some - middle).max(axis=0), 1e-12)
 
-    def details(self, row: int) -> dict[str, Any]:
-        """An item in full: its text or cells, the measures of its answer, and its likes."""
+    def details(self, row: int, is_known: np.ndarray) -> dict[str, Any]:
+        """An item in full: its text or cells, the measures of its answer, and its likes.
+
+        Its likes are among the items of the pool that the answer gives a known class, (N,).
+        """
         result, answered = self.result, int(self.answered[row])
         found = self.brief(row) | {
             "nearest": result.classes[int(self.nearest[row])],
@@ -287,15 +302,15 @@ class Pool:
             "score": float(answer.unknown_score[answered]),
             "nearest_confidence": float(result.nearest_confidence[answered]),
             "truth": result.truth[answered] if result.truth else None,
-            "neighbours": self._neighbours(answered),
+            "neighbours": self._neighbours(answered, is_known[self.rows]),
         }
 
-    def _neighbours(self, answered: int) -> list[int]:
-        """The items nearest to one that are given a known class."""
+    def _neighbours(self, answered: int, is_known: np.ndarray) -> list[int]:
+        """The nearest of the items that are given a known class, (n,)."""
         components = self.drawing.map.pool_components
         if components is None:
             return []
-        known = np.flatnonzero(self.result.answer.labels >= 0)
+        known = np.flatnonzero(is_known)
         known = known[known != answered]
         away = np.square(components[known].astype(np.float32) - components[answered]).sum(axis=1)
         return self.rows[known[np.argsort(away, kind="stable")[:N_NEIGHBOURS]]].tolist()

@@ -32,7 +32,7 @@ from s2osc.page.operating import LARGEST_RATE, is_called_unknown
 from s2osc.page.pool import Pool
 from s2osc.pipeline.audit.check import Check, check_order
 from s2osc.pipeline.audit.record import CheckedAudit, GroupsAudit
-from s2osc.pipeline.audit.wording import sentence
+from s2osc.pipeline.audit.wording import cautions, sentence
 from s2osc.report.words import groups_in_words, headline
 from s2osc.types import UNKNOWN as UNKNOWN_LABEL
 
@@ -78,6 +78,8 @@ class Project:
         """Show the results in a folder as they are now; none: a stream without a window yet."""
         with self.mutex:
             pool = Pool.open(version_of(out), self.folder / THUMBNAILS) if out else None
+            if pool:
+                pool.prepare()
             if self.pool:
                 self.pool.close()
             self.out, self.pool = out, pool
@@ -120,7 +122,7 @@ class Project:
                 "shown": self.shown,
                 "headline": headline(result.answer, groups),
                 "sentence": sentence(audit),
-                "warnings": result.summary()["warnings"],
+                "warnings": [*result.notes, *(caution.text for caution in cautions(audit))],
                 "nothing_unknown": audit.nothing_unknown,
                 "operating_point": audit.operating_point,
                 "points": asdict(pool.points),
@@ -176,7 +178,7 @@ class Project:
             if not 0 <= row < self.opened.n:
                 raise DataError(f"there is no item {row}")
             labels = [label._asdict() for label in self.ledger.labels_of(row).values()]
-            return self.opened.details(row) | {"labels": labels}
+            return self.opened.details(row, self.answered()[0] >= 0) | {"labels": labels}
 
     # --- what people do --------------------------------------------------------------------------
 

@@ -2,13 +2,17 @@
 
 import os
 import socket
+import struct
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import uvicorn
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from s2osc.errors import DataError, S2OSCError
 from s2osc.page.acts import LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET, Kind
 from s2osc.page.exports import describe_forms, write_export
+from s2osc.page.pool import Pool
 from s2osc.page.project import ActRequest, Project
 from s2osc.page.security import LOCAL, Guard
 from s2osc.page.thumbnails import Size
@@ -28,6 +33,12 @@ TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
+BINARY = "application/octet-stream"
+PICTURE_HEAD = "<II"
+N_ENCODERS = 2
+"""Threads that make the pictures of one request."""
+PICTURES_EVERY = 0.02
+"""Seconds after which pictures are sent that are made: those of large files take long."""
 MOST_ROWS = 2_000_000
 MOST_BRIEFS = 500
 LARGEST_BODY = 32 * 2**20
@@ -116,7 +127,7 @@ def _add_pool(app: FastAPI, project: Project) -> None:
 
     @app.get("/api/columns")
     def columns() -> Response:
-        return _binary(project.opened.columns())
+        return _binary(project.opened.columns)
 
     @app.get("/api/map")
     def points() -> Response:
@@ -142,6 +153,13 @@ def _add_pool(app: FastAPI, project: Project) -> None:
     @app.get("/api/people")
     def people() -> dict[str, Any]:
         return project.agreement()
+
+    @app.get("/pictures/{pool}")
+    def pictures(pool: str, rows: str) -> Response:
+        opened = project.opened
+        if pool != opened.key:
+            return Response(status_code=404)
+        return StreamingResponse(_small_pictures(opened, _rows(rows, opened.n)), media_type=BINARY)
 
     @app.get("/pictures/{pool}/{row}/{size}")
     def picture(pool: str, row: int, size: Size) -> Response:
@@ -192,7 +210,7 @@ def _add_work(app: FastAPI, work: Work) -> None:
 def _add_exports(app: FastAPI, project: Project) -> None:
     @app.get("/api/exports")
     def forms() -> list[dict[str, Any]]:
-        return describe_forms()
+        return describe_forms(project)
 
     @app.post("/api/exports")
     def export(body: ExportBody) -> dict[str, Any]:
@@ -242,8 +260,28 @@ def _rows(text: str, n: int) -> list[int]:
     return [row for row in found if row < n]
 
 
+def _small_pictures(pool: Pool, rows: list[int]) -> Iterator[bytes]:
+    """Pictures as they are made, each behind its row and its size; size 0: there is none."""
+
+    def pack_picture(row: int) -> bytes:
+        try:
+            content, _ = pool.picture(row, "small")
+        except S2OSCError:
+            content = b""
+        return struct.pack(PICTURE_HEAD, row, len(content)) + content
+
+    with ThreadPoolExecutor(N_ENCODERS) as encoders:
+        made, since = bytearray(), time.monotonic()
+        for packed in encoders.map(pack_picture, rows):
+            made += packed
+            if time.monotonic() - since > PICTURES_EVERY:
+                yield bytes(made)
+                made, since = bytearray(), time.monotonic()
+        yield bytes(made)
+
+
 def _binary(content: bytes) -> Response:
-    return Response(content, media_type="application/octet-stream")
+    return Response(content, media_type=BINARY)
 
 
 class LimitedBody:

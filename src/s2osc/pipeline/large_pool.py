@@ -156,13 +156,14 @@ def fit_sample(
     """
     roles, seed = plan.roles, plan.seed
     with clock("sources"):
-        like_pool = np.concatenate([judged, roles.calibration.inputs])
-        scaling = fit_scaling(roles.training.inputs, like_pool)
-        drawn = np.concatenate([sampled, roles.calibration.inputs[sample.calibration]])
-        held_back = scaling.transform_items(roles.held_back)
+        # What is joined here is needed for one step each: the names end with it.
+        scaling = fit_scaling(
+            roles.training.inputs, np.concatenate([judged, roles.calibration.inputs])
+        )
+        of_calibration = roles.calibration.inputs[sample.calibration]
         pooled = join_held_back(
-            scaling.transform(drawn),
-            held_back,
+            scaling.transform(np.concatenate([sampled, of_calibration])),
+            scaling.transform_items(roles.held_back),
             roles.held_back_weights,
             item_weights=sample.drawn.weights(plan.strangeness.strata(roles.held_back.inputs)),
             is_extra=~sample.drawn.is_even,

@@ -28,6 +28,7 @@ EVEN_SHARE = 0.5
 SKIPPED = 255
 """In place of the stratum of an item that cannot be read."""
 ROWS_AT_ONCE = 1_024
+KEYS_AT_ONCE = 2**20
 LARGEST_SIDE = 16  # pixels a side of the small images that are compared
 
 
@@ -113,6 +114,20 @@ def keys(rows: np.ndarray, seed: int, purpose: str) -> np.ndarray:
     return state ^ (state >> np.uint64(31))
 
 
+def first_by_keys(is_one: np.ndarray, n: int, *, seed: int, purpose: str) -> np.ndarray:
+    """The ``n`` rows with the smallest keys among those that are one, by rising keys.
+
+    However many rows there are, no more than a few times ``n`` and a chunk are in memory.
+    """
+    best, best_keys = np.empty(0, np.int64), np.empty(0, np.uint64)
+    for part in chunks(len(is_one), KEYS_AT_ONCE):
+        rows = np.concatenate([best, part.start + np.flatnonzero(is_one[part])])
+        key = np.concatenate([best_keys, keys(rows[len(best) :], seed, purpose)])
+        chosen = np.argpartition(key, n)[:n] if len(key) > n else np.arange(len(key))
+        best, best_keys = rows[chosen], key[chosen]
+    return best[np.argsort(best_keys)]
+
+
 class Drawn(NamedTuple):
     """Rows that were drawn, sorted, and the share of each stratum that they are."""
 
@@ -159,12 +174,11 @@ def draw_strata(strata: np.ndarray, n_strata: int, n: int, *, seed: int) -> Draw
     wanted = share_out(sizes, n)
     rates = wanted / np.maximum(sizes, 1)
     least = rates[rates > 0].min()
-    key, drawn, is_even = keys(np.arange(len(strata)), seed, "sample"), [], []
+    drawn, is_even = [], []
     for stratum in np.flatnonzero(wanted):
-        rows = np.flatnonzero(strata == stratum)
-        first = rows[np.argsort(key[rows])[: wanted[stratum]]]
+        first = first_by_keys(strata == stratum, wanted[stratum], seed=seed, purpose="sample")
         drawn.append(first)
-        is_even.append(np.arange(len(first)) < round(least * len(rows)))
+        is_even.append(np.arange(len(first)) < round(least * sizes[stratum]))
     order = np.argsort(np.concatenate(drawn))
     return Drawn(np.concatenate(drawn)[order], rates, np.concatenate(is_even)[order])
 
@@ -177,5 +191,4 @@ def draw_evenly(n_rows: int, n: int, *, seed: int) -> np.ndarray:
     """
     if n >= n_rows:
         return np.arange(n_rows)
-    key = keys(np.arange(n_rows), seed, "judged")
-    return np.sort(np.argpartition(key, n - 1)[:n])
+    return np.sort(first_by_keys(np.ones(n_rows, bool), n, seed=seed, purpose="judged"))

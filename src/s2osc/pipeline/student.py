@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from s2osc.errors import SettingsError
 from s2osc.nets import losses
 from s2osc.nets.augmentation.augment import AugmentSettings, Views
+from s2osc.nets.data_parallel import trainer
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
 from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.pipeline.filter.distinctness import Partition, sample_balanced, sample_known
@@ -334,9 +335,23 @@ def train_student(
     seed: int,
     device: str,
 ) -> Student:
-    """Minimise L = L_s + lambda_u L_u."""
+    """A fresh g, or one that starts from f, trained on the lesson."""
     with torch_seed(seed, "student"):
         network = start_network(teacher, lesson, settings).to(device)
+    trainer()(fit_g, network, lesson, settings, augmentation, seed=seed, device=device)
+    return Student(network, settings.unknown, settings.vote)
+
+
+def fit_g(
+    network: Network,
+    lesson: Lesson,
+    settings: StudentSettings,
+    augmentation: AugmentSettings,
+    *,
+    seed: int,
+    device: str,
+) -> None:
+    """Minimise L = L_s + lambda_u L_u."""
     generator = torch.Generator(device).manual_seed(derive(seed, "student views"))
     views = Views(network, settings.augmentation, augmentation, generator)
 
@@ -352,4 +367,3 @@ def train_student(
         n_steps=settings.training.n_steps(len(lesson.undecided)),
         what="training g, the student",
     )
-    return Student(network, settings.unknown, settings.vote)

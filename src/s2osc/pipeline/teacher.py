@@ -8,6 +8,7 @@ import torch
 from scipy.special import log_softmax, softmax
 
 from s2osc.nets.augmentation.augment import AugmentSettings, Views
+from s2osc.nets.data_parallel import trainer
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.network_cache import train_once
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
@@ -120,6 +121,27 @@ def train_teacher(
         network = Network(settings.network, item_shape(known.inputs), known.n_classes)
     network.fit_normalisation(known.inputs)
     network.to(device)
+    train_once(
+        network,
+        lambda: trainer()(fit_f, network, known, settings, augmentation, seed=seed, device=device),
+        items=(known.inputs, known.labels),
+        facts=[asdict(settings), asdict(augmentation), seed],
+    )
+    found = outputs(network, known.inputs, what="finding class centres")
+    teacher = Teacher(network, class_centres(found.embeddings, known.labels))
+    return Taught(teacher, teacher.measure(found))
+
+
+def fit_f(
+    network: Network,
+    known: Labelled,
+    settings: TeacherSettings,
+    augmentation: AugmentSettings,
+    *,
+    seed: int,
+    device: str,
+) -> None:
+    """Minimise the cross-entropy over the labelled items (Eq. 1)."""
     labels = torch.from_numpy(known.labels.astype(np.int64)).to(device)
     generator = torch.Generator(device).manual_seed(derive(seed, "teacher views"))
     views = Views(network, "weak", augmentation, generator)
@@ -128,19 +150,11 @@ def train_teacher(
         batch = views.partly(as_tensor(known.inputs[rows], device), settings.augment)
         return cross_entropy(network(batch), labels[rows]).mean()
 
-    train_once(
+    train(
         network,
-        lambda: train(
-            network,
-            shuffled(len(known), settings.training.batch_size, rng(seed, "teacher batches")),
-            loss_of,
-            settings.training,
-            n_steps=settings.training.n_steps(len(known)),
-            what="training f, the teacher",
-        ),
-        items=(known.inputs, known.labels),
-        facts=[asdict(settings), asdict(augmentation), seed],
+        shuffled(len(known), settings.training.batch_size, rng(seed, "teacher batches")),
+        loss_of,
+        settings.training,
+        n_steps=settings.training.n_steps(len(known)),
+        what="training f, the teacher",
     )
-    found = outputs(network, known.inputs, what="finding class centres")
-    teacher = Teacher(network, class_centres(found.embeddings, known.labels))
-    return Taught(teacher, teacher.measure(found))

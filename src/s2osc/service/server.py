@@ -30,6 +30,7 @@ from s2osc.version import __version__
 
 MOST_ITEMS = 4_096
 LONGEST_TEXT = 100_000
+MOST_CONNECTIONS = 1_000
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,6 @@ def serve(service: ModelService, bound: socket.socket, limits: Limits | None = N
         log_level="error",
         access_log=False,
         timeout_graceful_shutdown=2,
-        limit_concurrency=1_000,
+        limit_concurrency=MOST_CONNECTIONS,
     )
     uvicorn.Server(config).run(sockets=[bound])

@@ -6,7 +6,7 @@ export class Refused extends Error {}
 class Failed extends Error {}
 
 export async function get(path) {
-  const answer = await fetch(path, { headers: { accept: "application/json" } });
+  const answer = await fetch(path);
   if (!answer.ok) throw await refusal(answer);
   return answer.json();
 }
@@ -39,6 +39,29 @@ export async function columns(path) {
     place += Math.ceil(found[name].byteLength / 8) * 8;
   }
   return found;
+}
+
+// Pictures one after another, each behind its row and size; ``found`` gets them as they come.
+export async function pictures(path, found) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw await refusal(answer);
+  const reader = answer.body.getReader(), types = { 0x89: "image/png", 0xff: "image/jpeg", 0x52: "image/webp" };
+  let rest = new Uint8Array();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const bytes = new Uint8Array(rest.length + value.length);
+    bytes.set(rest);
+    bytes.set(value, rest.length);
+    const view = new DataView(bytes.buffer);
+    let place = 0;
+    while (place + 8 <= bytes.length && place + 8 + view.getUint32(place + 4, true) <= bytes.length) {
+      const picture = bytes.subarray(place + 8, place + 8 + view.getUint32(place + 4, true));
+      found(view.getUint32(place, true), new Blob([picture], { type: types[picture[0]] }));
+      place += 8 + picture.length;
+    }
+    rest = bytes.subarray(place);
+  }
 }
 
 // Acts in the order they were done. Each is kept here until the server has it on its disk; as each

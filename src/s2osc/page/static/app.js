@@ -78,7 +78,8 @@ export class App {
     this.model.apply(answer);
     const { done } = answer;
     const words = { undo: "Taken back", redo: "Done again" }[done.kind];
-    if (words) toast(`${words}: ${done.n ? plural(done.n, "item") : done.about}`);
+    const about = { decide: "the operating point", merge: "groups merged", split: "a group split" }[done.about];
+    if (words) toast(`${words}: ${about ?? plural(done.n, "item")}`);
     else if (act.kind === "label" && done.n > 1) toast(`${plural(done.n, "item")}: ${act.target.replace(/^class /, "")}`, { action: { name: "Undo", run: () => this.act("undo") } });
     this.#sync();
   }
@@ -136,15 +137,23 @@ export class App {
     this.waiting = requestAnimationFrame(() => {
       this.waiting = null;
       if (this.model.kinds) {
-        $("title").textContent = this.model.project.title;
-        $("names").replaceChildren(...this.model.classNames.map((name) => h("option", { value: name })));
-        const { length } = this.model.disputedRows;
-        const people = $("tabs").querySelector('[data-view="people"] .count');
-        people.textContent = length || "";
+        if (this.model.isStale) this.model.sort();
+        this.#frame();
         drawBar(this);
       }
       this.view?.draw?.();
     });
+  }
+
+  // What stands around every view.
+  #frame() {
+    const { project, classNames, nDisputed } = this.model, names = classNames.join("\n");
+    $("title").textContent = project.title;
+    if ($("names").dataset.key !== names) {
+      $("names").dataset.key = names;
+      $("names").replaceChildren(...classNames.map((name) => h("option", { value: name })));
+    }
+    $("tabs").querySelector('[data-view="people"] .count').textContent = nDisputed || "";
   }
 
   open(row) { openItem(this, row); }
@@ -154,6 +163,7 @@ export class App {
       h("a", { href: `#${name}`, "data-view": name }, view.name, h("span", { class: "count" }))));
     $("person").value = this.person;
     $("person").addEventListener("input", () => { this.person = $("person").value; localStorage.setItem("s2osc-person", this.person); });
+    $("skip").addEventListener("click", (event) => { event.preventDefault(); $("main").focus(); });
     $("undo").addEventListener("click", () => this.act("undo"));
     $("redo").addEventListener("click", () => this.act("redo"));
     $("search").addEventListener("keydown", (event) => {

@@ -16,7 +16,8 @@ export function h(name, attributes = {}, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
-export const number = (value) => value.toLocaleString("en");
+const { format } = new Intl.NumberFormat("en");
+export const number = (value) => format(value);
 
 export const plural = (n, word, words = `${word}s`) => `${number(n)} ${n === 1 ? word : words}`;
 

@@ -1,10 +1,9 @@
 // A gallery of any number of items: only the tiles in sight exist.
 
-import { get } from "./api.js";
 import { h } from "./dom.js";
+import { content } from "./items.js";
 
 const AHEAD = 2; // rows of tiles above and below what is seen
-const SPARK = { width: 120, height: 60 };
 
 export class Grid {
   constructor(model, { label, open, tileSize = null }) {
@@ -14,8 +13,8 @@ export class Grid {
     this.active = 0;
     this.anchor = null;
     this.tiles = new Map();
-    this.briefs = new Map();
     this.isText = model.project.kind !== "images";
+    this.supply = this.isText ? model.briefs : model.pictures;
     this.size = tileSize ?? (this.isText ? { width: 220, height: 120 } : { width: 112, height: 112 });
     this.inner = h("div", { class: "grid-inner" });
     this.element = h("div", {
@@ -66,60 +65,56 @@ export class Grid {
       tile.dataset.place = place;
       this.#mark(tile, row, place);
     }
-    for (const [row, tile] of this.tiles) if (!wanted.has(row)) { tile.remove(); this.tiles.delete(row); }
+    for (const [row, tile] of this.tiles) if (!wanted.has(row)) this.#remove(row, tile);
     const active = this.rows[this.active];
     if (wanted.has(active)) this.element.setAttribute("aria-activedescendant", `tile-${active}`);
     else this.element.removeAttribute("aria-activedescendant");
-    this.#fill();
   }
 
   #mark(tile, row, place) {
-    const { model } = this, kind = model.kind(row), selected = model.selected.has(row);
+    const { model } = this, kind = model.kind(row), selected = model.selected.has(row), text = model.briefs.get(row)?.text;
+    const isActive = place === this.active && document.activeElement === this.element, isPending = model.pending.has(row);
+    // Nothing is written that stands there already: most tiles only move while a person scrolls.
+    const now = [place, this.rows.length, kind.id, kind.colour, model.target[row], model.disputed[row], selected, isActive, isPending, text].join();
+    if (tile.now === now) return;
+    tile.now = now;
     tile.setAttribute("aria-selected", selected);
     tile.setAttribute("aria-setsize", this.rows.length);
     tile.setAttribute("aria-posinset", place + 1);
-    tile.setAttribute("aria-label", `${this.briefs.get(row)?.text ?? `item ${row}`}, ${kind.name}${model.isLabelled(row) ? ", labelled by a person" : ""}`);
-    tile.classList.toggle("active", place === this.active && document.activeElement === this.element);
+    tile.setAttribute("aria-label", `${text ?? `item ${row}`}, ${kind.name}${model.isLabelled(row) ? ", labelled by a person" : ""}`);
+    tile.classList.toggle("active", isActive);
     tile.classList.toggle("labelled", model.isLabelled(row));
     tile.classList.toggle("disputed", Boolean(model.disputed[row]));
-    tile.classList.toggle("pending", model.pending.has(row));
+    tile.classList.toggle("pending", isPending);
     tile.style.setProperty("--kind", `var(${kind.colour})`);
   }
 
   #make(row) {
-    const content = this.isText
+    const inner = this.isText
       ? h("span", { class: "text" }, "…")
-      : h("img", { src: this.model.picture(row), alt: "", loading: "eager", decoding: "async", draggable: "false", class: this.model.project.is_crisp ? "crisp" : "" });
+      : h("img", { alt: "", draggable: "false", class: this.model.project.is_crisp ? "crisp" : "" });
     const tile = h("div", { class: this.isText ? "tile words" : "tile", role: "option", id: `tile-${row}` },
-      content, h("span", { class: "tick", "aria-hidden": "true" }), h("span", { class: "dot", "aria-hidden": "true" }));
+      inner, h("span", { class: "tick", "aria-hidden": "true" }), h("span", { class: "dot", "aria-hidden": "true" }));
     tile.dataset.row = row;
     tile.style.width = `${this.size.width}px`;
     tile.style.height = `${this.size.height}px`;
     this.tiles.set(row, tile);
     this.inner.append(tile);
-    if (this.briefs.has(row)) this.#write(tile, this.briefs.get(row));
+    tile.show = this.isText ? (brief) => this.#write(tile, brief) : (address) => { inner.src = address; };
+    this.supply.ask(row, tile.show);
     return tile;
   }
 
-  // Words and numbers of the tiles in sight, all in one request.
-  async #fill() {
-    if (!this.isText || this.filling) return;
-    const missing = [...this.tiles.keys()].filter((row) => !this.briefs.has(row)).slice(0, 300);
-    if (!missing.length) return;
-    this.filling = true;
-    try {
-      for (const brief of await get(`/api/items?rows=${missing.join(",")}`)) {
-        this.briefs.set(brief.row, brief);
-        const tile = this.tiles.get(brief.row);
-        if (tile) { this.#write(tile, brief); this.#mark(tile, brief.row, Number(tile.dataset.place)); }
-      }
-    } catch { /* they are asked for again when the page is drawn again */ } finally { this.filling = false; }
-    if ([...this.tiles.keys()].some((row) => !this.briefs.has(row))) this.#later();
+  #remove(row, tile) {
+    tile.remove();
+    this.tiles.delete(row);
+    this.supply.forget(row, tile.show);
   }
 
   #write(tile, brief) {
-    tile.querySelector(".text").replaceChildren(brief.values ? spark(brief.values) : brief.text ?? brief.name);
+    tile.querySelector(".text").replaceChildren(content(brief));
     tile.title = brief.name;
+    this.#later();
   }
 
   #click(event) {
@@ -172,40 +167,4 @@ export class Grid {
     if (top < head) scrollBy(0, top - head);
     else if (top + height > foot) scrollBy(0, top + height - foot);
   }
-}
-
-// A vector as bars above and below its middle.
-export function spark(values) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", `0 0 ${SPARK.width} ${SPARK.height}`);
-  svg.setAttribute("class", "spark");
-  svg.setAttribute("aria-hidden", "true");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  const step = SPARK.width / values.length, middle = SPARK.height / 2;
-  path.setAttribute("d", values.map((value, i) => `M${(i * step).toFixed(1)} ${middle}v${(-value * middle).toFixed(1)}h${(step * 0.8).toFixed(1)}V${middle}z`).join(""));
-  svg.append(path);
-  return svg;
-}
-
-// A few items in a row, as the opening of a gallery.
-export function strip(model, rows, open, most) {
-  const list = h("ul", { class: "strip" });
-  for (const row of rows.slice(0, most)) {
-    const content = model.project.kind === "images"
-      ? h("img", { src: model.picture(row), alt: `item ${row}`, class: model.project.is_crisp ? "crisp" : "", draggable: "false", loading: "lazy" })
-      : h("span", { class: "text" }, "…");
-    list.append(h("li", {}, h("button", { type: "button", class: model.project.kind === "images" ? "mini" : "mini words", "data-row": row, onclick: () => open(row), "aria-label": `Open item ${row}` }, content)));
-  }
-  if (model.project.kind !== "images" && rows.length) fillStrip(list, rows.slice(0, most));
-  return list;
-}
-
-async function fillStrip(list, rows) {
-  try {
-    for (const brief of await get(`/api/items?rows=${rows.join(",")}`)) {
-      const button = list.querySelector(`[data-row="${brief.row}"]`);
-      button?.querySelector(".text").replaceChildren(brief.values ? spark(brief.values) : brief.text ?? brief.name);
-      button?.setAttribute("aria-label", `Open ${brief.text ?? brief.name}`);
-    }
-  } catch { /* they stay unread until the view is drawn again */ }
 }

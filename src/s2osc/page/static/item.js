@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { $, ago, h, nameField, percent } from "./dom.js";
-import { spark, strip } from "./grid.js";
+import { Strip, spark } from "./items.js";
 import { chip } from "./selection.js";
 
 export function closeItem() {
@@ -36,9 +36,10 @@ export async function openItem(app, row) {
 }
 
 function neighbours(app, rows) {
-  const list = strip(app.model, rows, (row) => openItem(app, row), rows.length);
-  [...list.children].forEach((place, i) => place.append(h("span", { class: "soft caption" }, app.model.kind(rows[i]).name)));
-  return list;
+  const strip = new Strip(app.model, (row) => openItem(app, row));
+  strip.show(rows);
+  [...strip.element.children].forEach((place, i) => place.append(h("span", { class: "soft caption" }, app.model.kind(rows[i]).name)));
+  return strip.element;
 }
 
 function picture(model, row, item) {

@@ -1,8 +1,7 @@
 // The map of the pool: near means alike. A lasso selects.
 
-import { get } from "./api.js";
 import { h, plural } from "./dom.js";
-import { spark } from "./grid.js";
+import { content } from "./items.js";
 
 const MARGIN = 24, NEAR = 12;
 
@@ -162,14 +161,7 @@ export function mapView(app) {
     if (row === hovered) return;
     hovered = row;
     tip.replaceChildren(...(model.project.kind === "images" ? [h("img", { src: model.picture(row), alt: "", class: model.project.is_crisp ? "crisp" : "" })] : []), h("span", { class: "caption" }, model.kind(row).name));
-    if (model.project.kind !== "images") words(row);
-  }
-
-  async function words(row) {
-    try {
-      const [brief] = await get(`/api/items?rows=${row}`);
-      if (hovered === row) tip.append(brief.values ? spark(brief.values) : h("span", { class: "text" }, brief.text ?? brief.name));
-    } catch { /* the next item that is pointed at asks again */ }
+    if (model.project.kind !== "images") model.briefs.ask(row, (brief) => { if (hovered === row) tip.append(h("span", { class: "text" }, content(brief))); });
   }
 }
 

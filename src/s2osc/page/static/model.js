@@ -1,22 +1,18 @@
 // The pool in the browser: columns of all items, the labels of people, and the kinds that follow.
 
 import { columns, get } from "./api.js";
+import { makeBriefs, makePictures } from "./items.js";
 
 const SHAPES = { known: "●", new: "◆", group: "◆", unsure: "○", ignore: "×" };
 const N_KNOWN = 8, N_GROUPS = 6;
 const NEARLY = 1 + 1e-6; // p-values come with fewer digits than rates
-
-// Rows by falling values, equal ones in their own order.
-function falling(values) {
-  const order = Int32Array.from(values, (_, row) => row);
-  return order.sort((a, b) => values[b] - values[a] || a - b);
-}
 
 export class Model {
   constructor() {
     this.act = 0;
     this.shown = "";
     this.preview = null; // the operating point while its slider moves
+    this.isStale = false; // the kinds are those of another operating point
     this.listeners = new Set();
     this.selected = new Set();
     this.pending = new Map();
@@ -36,8 +32,9 @@ export class Model {
     this.points = null;
     this.mapDepth = null;
     this.kinds = null;
-    this.byScore = falling(table.score);
-    this.byConfidence = falling(table.confidence);
+    this.briefs = makeBriefs();
+    this.pictures = makePictures(project.pool);
+    this.nDisputed = 0;
     this.selected.clear();
     this.apply(changes, false);
     return undefined;
@@ -56,7 +53,8 @@ export class Model {
     const numbers = changes.targets.map((target) => this.#number(target));
     changes.rows.forEach((row, i) => {
       this.target[row] = numbers[changes.target[i]];
-      this.disputed[row] = disputed.has(row) ? 1 : 0;
+      this.nDisputed += disputed.has(row) - this.disputed[row];
+      this.disputed[row] = disputed.has(row);
       this.pending.delete(row);
     });
     if (changes.structure) this.structure = changes.structure;
@@ -75,6 +73,12 @@ export class Model {
   }
 
   changed() { for (const listener of this.listeners) listener(); }
+
+  // Another operating point, which the next drawing sorts for; null: the one that was decided.
+  slide(rate) {
+    this.preview = rate;
+    this.isStale = true;
+  }
 
   get rate() { return this.preview ?? this.structure.operating_point; }
 
@@ -131,20 +135,24 @@ export class Model {
     }
     this.kindOf = kindOf;
     this.kinds = kinds;
+    this.isStale = false;
     this.#deal();
   }
 
   // The rows of each kind, the surest first: groups by strangeness, all others by confidence. Both
-  // orders are found once, so that this is one pass however the kinds change.
+  // orders came with the columns, so that this is one pass however the kinds change.
   #deal() {
-    const { kinds, kindOf, n } = this;
+    const { kinds, kindOf, n } = this, { by_score: byScore, by_confidence: byConfidence } = this.columns;
     const counts = new Int32Array(kinds.length + 1);
     for (let row = 0; row < n; row++) counts[kindOf[row] + 1]++;
     for (let kind = 0; kind < kinds.length; kind++) counts[kind + 1] += counts[kind];
     const rows = new Int32Array(n), next = counts.slice();
     const isGroup = Uint8Array.from(kinds, (kind) => kind.type === "group");
-    for (const row of this.byScore) if (isGroup[kindOf[row]]) rows[next[kindOf[row]]++] = row;
-    for (const row of this.byConfidence) if (!isGroup[kindOf[row]]) rows[next[kindOf[row]]++] = row;
+    for (let place = 0; place < n; place++) {
+      const strange = byScore[place], sure = byConfidence[place];
+      if (isGroup[kindOf[strange]]) rows[next[kindOf[strange]]++] = strange;
+      if (!isGroup[kindOf[sure]]) rows[next[kindOf[sure]]++] = sure;
+    }
     kinds.forEach((kind, place) => { kind.rows = rows.subarray(counts[place], counts[place + 1]); });
   }
 
@@ -152,7 +160,7 @@ export class Model {
   unsureRows(most = 500) {
     const open = [];
     for (let place = this.n - 1; place >= 0 && open.length < 4 * most; place--) {
-      const row = this.byConfidence[place];
+      const row = this.columns.by_confidence[place];
       if (this.target[row] === 0 && !this.columns.learnt[row]) open.push(row);
     }
     const byKind = new Map();

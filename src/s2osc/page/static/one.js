@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, nameField, number, percent, plural } from "./dom.js";
-import { spark } from "./grid.js";
+import { spark } from "./items.js";
 import { chip } from "./selection.js";
 
 export function queueView(app) {

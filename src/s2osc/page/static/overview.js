@@ -1,9 +1,10 @@
 // The answer: the audit in one sentence, the operating point, groups, classes.
 
 import { h, nameField, number, percent, plural } from "./dom.js";
-import { strip } from "./grid.js";
+import { Strip } from "./items.js";
 
 const SHOWN = 12; // items of each card
+const REST = 400; // milliseconds after which the slider has come to rest
 
 export function overview(app) {
   const { model } = app, { project } = model;
@@ -18,7 +19,9 @@ export function overview(app) {
       slider.element),
     h("h2", {}, "New groups, the surest first"), groups,
     h("h2", {}, "Known classes"), classes);
-  return { element, draw };
+  // Cards far from sight get no pictures.
+  const near = new IntersectionObserver((entries) => { for (const { target, isIntersecting } of entries) target.come(isIntersecting); }, { rootMargin: "300px" });
+  return { element, draw, close: () => { near.disconnect(); slider.close(); } };
 
   function draw() {
     const nUnknown = model.groups.reduce((sum, kind) => sum + kind.rows.length, 0);
@@ -31,16 +34,17 @@ export function overview(app) {
     cards(classes, [...model.classesNow].sort((a, b) => (b.type === "new") - (a.type === "new")), (kind) => classCard(app, kind), "No item has a class.");
   }
 
-  // A card is kept while its first items are the same, so that a slider moves quickly and a field
-  // in use keeps its cursor; only what it counts is written anew.
+  // A card is kept while its kind is there, so that a slider moves quickly and a field in use keeps
+  // its cursor; only its items and what it counts change.
   function cards(place, kinds, make, none) {
     const before = new Map([...place.children].map((card) => [card.dataset.key, card]));
     const others = kinds.map((kind) => kind.name).join();
     const wanted = kinds.map((kind) => {
-      const key = `${kind.id}|${kind.rows.subarray(0, SHOWN).join()}|${kind.nLabelled}|${kind.type === "group" ? others : ""}`;
-      const card = before.get(key) ?? make(kind);
+      const key = kind.type === "group" ? [kind.id, kind.leaf, kind.certainty, others].join("|") : kind.id;
+      let card = before.get(key);
+      if (!card) { card = make(kind); near.observe(card); }
       card.dataset.key = key;
-      card.count(kind);
+      card.show(kind);
       return card;
     });
     if (!wanted.length) place.replaceChildren(h("p", { class: "empty" }, none));
@@ -52,14 +56,21 @@ export function overview(app) {
   }
 }
 
-function card(kind, note, ...parts) {
-  const count = h("span", { class: "soft" });
+function card(app, kind, note, footer) {
+  const count = h("span", { class: "soft" }), strip = new Strip(app.model, (row) => app.open(row));
+  let rows = [], isNear = false;
   const element = h("article", { class: kind.type === "new" ? "card new" : "card", "aria-label": kind.name },
     h("header", {},
       h("a", { class: "kind", href: `#kind/${encodeURIComponent(kind.id)}`, style: { "--kind": `var(${kind.colour})` } },
         h("span", { class: "shape", "aria-hidden": "true" }, kind.shape), h("bdi", {}, kind.name)), count),
-    ...parts);
-  element.count = (now) => { count.textContent = plural(now.rows.length, "item") + (note ? `, ${note}` : ""); };
+    strip.element, footer);
+  element.show = (now) => {
+    const words = note(now);
+    count.textContent = plural(now.rows.length, "item") + (words ? `, ${words}` : "");
+    rows = now.rows.subarray(0, SHOWN);
+    if (isNear) strip.show(rows);
+  };
+  element.come = (is) => { isNear = is; if (is) strip.show(rows); };
   return element;
 }
 
@@ -72,8 +83,8 @@ function groupCard(app, kind) {
   const profile = model.project.profiles.find((each) => each.group === kind.group);
   const typical = profile?.typical?.length ? profile.typical.slice(0, 5).join(", ") : profile ? `nearest to ${profile.nearest}` : "";
   const many = model.structure.n_groups > 1 && !kind.scattered;
-  return card(kind, kind.scattered ? "alone, or in groups that are too small" : `one class of its own: ${percent(kind.certainty)} sure`,
-    strip(model, kind.rows, (row) => app.open(row), SHOWN),
+  const words = kind.scattered ? "alone, or in groups that are too small" : `one class of its own: ${percent(kind.certainty)} sure`;
+  return card(app, kind, () => words,
     h("footer", {},
       nameField(`Name all of ${kind.name}`, (name) => app.label(rowsNow(app, kind), `class ${name}`)),
       h("span", { class: "soft" }, typical),
@@ -93,13 +104,12 @@ function mergeField(app, kind) {
 }
 
 function classCard(app, kind) {
-  const { model } = app, confirm = h("button", { type: "button", onclick: () => app.label(openNow(app, kind), kind.id) });
+  const confirm = h("button", { type: "button", onclick: () => app.label(openNow(app, kind), kind.id) });
   const done = h("span", { class: "soft" });
-  const element = card(kind, kind.nLabelled ? `${number(kind.nLabelled)} by people` : kind.type === "new" ? "new" : "",
-    kind.rows.length ? strip(model, kind.rows, (row) => app.open(row), SHOWN) : null, h("footer", {}, confirm, done));
-  const { count } = element;
-  element.count = (now) => {
-    count(now);
+  const note = (now) => (now.nLabelled ? `${number(now.nLabelled)} by people` : now.type === "new" ? "new" : "");
+  const element = card(app, kind, note, h("footer", {}, confirm, done)), { show } = element;
+  element.show = (now) => {
+    show(now);
     const n = now.rows.length - now.nLabelled;
     confirm.hidden = n === 0;
     confirm.textContent = `Confirm all ${number(n)}`;
@@ -111,23 +121,27 @@ function classCard(app, kind) {
 // A slider over the share of known items that may be called unknown. Everything follows it at once.
 function operatingPoint(app) {
   const { model } = app, { points, nothing_unknown: nothing, operating_point: decided } = model.project;
-  if (nothing || !points.rates.length) return { element: h("p", { class: "soft" }, "Nothing is called unknown at any operating point."), draw() {} };
+  if (nothing || !points.rates.length) return { element: h("p", { class: "soft" }, "Nothing is called unknown at any operating point."), draw() {}, close() {} };
   const input = h("input", { type: "range", min: "0", max: String(points.rates.length - 1), step: "1", id: "rate", "aria-describedby": "rate-words" });
   const words = h("p", { class: "soft", id: "rate-words" });
+  let resting = null;
   const placeOf = (rate) => { let i = 0; while (i + 1 < points.rates.length && points.rates[i + 1] <= rate * (1 + 1e-9)) i++; return i; };
   input.addEventListener("input", () => {
-    model.preview = points.rates[Number(input.value)];
-    model.sort();
+    model.slide(points.rates[Number(input.value)]);
     app.refresh();
   });
-  input.addEventListener("change", async () => {
-    const rate = points.rates[Number(input.value)];
+  // Keys move it step by step: where it comes to rest is one act.
+  input.addEventListener("change", () => { clearTimeout(resting); resting = setTimeout(decide, REST); });
+  const decide = async () => {
+    const rate = model.preview;
+    resting = null;
+    if (rate === null) return;
     await app.act("decide", { target: String(rate) });
-    model.preview = null;
-    model.sort();
+    if (model.preview === rate) model.slide(null); // it may have moved on
     app.refresh();
-  });
+  };
   return {
+    close() { if (resting !== null) { clearTimeout(resting); decide(); } },
     element: h("div", { class: "rate" }, h("label", { for: "rate" }, "Operating point"), input, words),
     draw() {
       const rate = model.rate ?? decided;
