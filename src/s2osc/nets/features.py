@@ -23,7 +23,9 @@ from torch import Tensor
 from s2osc.errors import OutputError, S2OSCWarning, SettingsError
 from s2osc.files import cache_folder, check_regular, lock, reason, write_whole
 from s2osc.nets.backbones import Backbone, resize
+from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.networks import as_tensor
+from s2osc.nets.photo_items import photo_items
 from s2osc.progress import track
 
 FORMAT = 1  # of the cache; another number whenever views or features change their meaning
@@ -86,6 +88,19 @@ def compute_features(
         at_once=max(1, pixels // backbone.side**2),
         what="features of images",
     )
+
+
+def compute_photo_items(
+    images: Images,
+    backbone: Backbone,
+    *,
+    n_views: int = 2,
+    flip: bool = True,
+    folder: Path | None = None,
+) -> np.ndarray:
+    """Images as inputs of the method: features and their views, or records with maps as well."""
+    features = compute_features(images, backbone, n_views=n_views, flip=flip, folder=folder)
+    return features if backbone.first_stage is None else photo_items(features, N_FEATURES)
 
 
 def cached_features(
@@ -264,6 +279,8 @@ def _subfolder(backbone: Backbone, n_views: int, flip: bool) -> str:
         "n_views": n_views,
         "flip": flip,
     }
+    if backbone.first_stage is not None:
+        settings["first_stage"] = backbone.first_stage
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
     readable = re.sub(r"[^\w.-]+", "-", backbone.name)
     return f"{readable}-{backbone.side}px-{n_views}views-{digest.hexdigest()}"
