@@ -45,8 +45,10 @@ from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
 from s2osc.pipeline.large_pool import OverRows, at_once, fit_large_pool
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
-from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
+from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation
+from s2osc.pipeline.photo_preparation import describe_photos, prepare_photos
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.pipeline.text_preparation import restore_text_model
@@ -70,9 +72,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     Parameters
     ----------
-    preset : "auto", "fast", "heads", "large", "plain" or "paper"
+    preset : "auto", "fast", "heads", "tuned", "large", "plain" or "paper"
         Where the hyper-parameters start from; "auto" is "heads" for vectors, "large" for images
-        on a GPU, "fast" for images elsewhere. "plain" and "paper" are the paper's method, without
+        on a GPU, "fast" for images elsewhere. "tuned" trains the upper stages of a pretrained
+        network (extra ``photos``) on images. "plain" and "paper" are the paper's method, without
         seeds.
     seeds : float or "auto"
         Share of the labelled rows that is held back and hidden in the pool, to set the threshold
@@ -134,7 +137,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         ``audit_["operating_point"]``. None without seeds, or without a pool.
     in_pool_ : (n,) whether a row is of the pool.
     groups_ : (n,) group of every unknown row from 0, -1 elsewhere.
-    preparation_ : how texts or columns became vectors; None for images and vectors.
+    preparation_ : how texts or columns became vectors, or what images went through with the preset
+        "tuned"; None for other images and vectors.
     model_ : the fitted model.
 
     Cautions of the audit are also raised as ``CautionWarning``. ``score``, and so cross-validation
@@ -220,6 +224,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
         method = build_method(preset, number_classes(self._changes(), self._class_names()))
         seed = self._seed()
+        if method.teacher.network.is_pretrained:
+            X = self._photos(X, method, device)
         known = Labelled(X[~in_pool], labels)
         self.groups_, self.leaves_ = np.full(len(y), -1), np.full(len(y), -1)
         self.audit_: dict[str, Any] | None = None
@@ -261,7 +267,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
         """Images or vectors of what a user gives, and the labels; notes how they were made."""
-        self.preparation_: EmbeddingEntry | TableEncoder | None = None
+        self.preparation_: Preparation | None = None
         texts = texts_in(X)
         table = table_in(X) if texts is None else None
         if texts is None and table is None:
@@ -278,6 +284,14 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         _, y = check_X_y(np.zeros((len(X), 1)), y)
         with shown() if self.verbose else nullcontext():
             return self._prepared(X), y
+
+    def _photos(self, X: np.ndarray, method: S2OSCMethod, device: str) -> np.ndarray:
+        """Images through the pretrained network that f and g start from; notes how."""
+        if X.dtype != np.uint8:
+            raise SettingsError(f"the preset {self.preset} is for images; give vectors another")
+        self.preparation_ = describe_photos(X, method, device)
+        with shown() if self.verbose else nullcontext():
+            return prepare_photos(X, self.preparation_, device)
 
     def _prepared(self, X: Any) -> np.ndarray:
         """Vectors of texts, or of rows of a table, made as they were for the fit."""
@@ -445,16 +459,19 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         """
         folder = Path(folder)
         saved = load_model(folder, resolve_device(device))
-        if isinstance(saved.preparation, BackboneEntry):
+        photos = saved.preparation if isinstance(saved.preparation, BackboneEntry) else None
+        if photos and photos.first_stage is None:
             raise ModelError(
-                f"{folder} was saved with the backbone {saved.preparation.name}, and S2OSC takes "
+                f"{folder} was saved with the backbone {photos.name}, and S2OSC takes "
                 "images as they are; use `s2osc predict --model`"
             )
         estimator = cls(device=device, embedding=embedding)
         estimator.preparation_ = saved.preparation
         estimator.model_ = saved.model
         estimator.input_shape_ = saved.model.teacher.network.input_shape
-        if saved.preparation is None:
+        if photos:
+            estimator.input_shape_ = photos.image_shape
+        if saved.preparation is None or photos:
             estimator.n_features_in_ = estimator.input_shape_[0]
         estimator.known_classes_ = np.array(saved.classes)
         has_pool = isinstance(saved.model, OpenSetModel)
@@ -513,7 +530,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def _check(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        if self.preparation_ is not None:
+        photos = self.preparation_ if isinstance(self.preparation_, BackboneEntry) else None
+        if self.preparation_ is not None and not photos:
             return self._prepared(X)
         if texts_in(X) is not None:
             raise DataError("X holds texts; the model was fitted on images or vectors")
@@ -526,7 +544,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
                 f"shape {self.input_shape_}"
             )
         X = validate_data(self, X, dtype=None, allow_nd=True, ensure_all_finite=False, reset=False)
-        return _as_inputs(X)
+        inputs = _as_inputs(X)
+        return prepare_photos(inputs, photos, resolve_device(self.device)) if photos else inputs
 
     def _names(self, labels: np.ndarray) -> np.ndarray:
         return names_of(labels, self.known_classes_.astype(self.classes_.dtype))

@@ -19,6 +19,7 @@ from s2osc.data.sources import (
     sharpen_images,
     shift_pixels,
 )
+from s2osc.nets.photo_items import features_of, with_features
 from s2osc.seeding import rng
 
 MOST_OFFSET = 0.5
@@ -94,10 +95,11 @@ class ColumnChange:
     deviations: np.ndarray  # (D,) of the columns, in the units of the offset
 
     def apply(self, vectors: np.ndarray, *, seed: int) -> np.ndarray:
-        """Of vectors (n, D), or stacked views of them."""
-        noise = rng(seed, "source noise").standard_normal(vectors.shape, dtype=np.float32)
-        moved = vectors + self.offset + self.noise * self.deviations * noise
-        return moved.astype(np.float32)
+        """Of vectors (n, D), stacked views of them, or the features of photos."""
+        columns = features_of(vectors)
+        noise = rng(seed, "source noise").standard_normal(columns.shape, dtype=np.float32)
+        moved = columns + self.offset + self.noise * self.deviations * noise
+        return with_features(vectors, moved.astype(np.float32))
 
     def in_words(self) -> str:
         """The change as a person would name it.
