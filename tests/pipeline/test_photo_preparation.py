@@ -172,3 +172,8 @@ def test_the_cost_is_measured_and_adds_up():
 def test_only_the_networks_of_the_package_can_be_trained():
     with pytest.raises(SettingsError, match="stages of the backbone 'resnet18' cannot be trained"):
         load_backbone("resnet18", first_stage=5)
+
+
+def test_what_the_cache_gives_back_is_what_was_computed(photos):
+    again = prepare_photos(FEW, describe_photos(FEW, quick_method(), "cpu"), "cpu")
+    np.testing.assert_array_equal(again, photos)

@@ -65,11 +65,13 @@ def compute_features(
     n_views: int = 2,
     flip: bool = True,
     folder: Path | None = None,
+    dtype: type[np.floating] = np.float32,
 ) -> np.ndarray:
-    """Features ``(n, 1 + n_views, n_features)`` float32: each image as it is, then weak views.
+    """Features ``(n, 1 + n_views, n_features)``: each image as it is, then weak views.
 
     A view depends on nothing but the image and the view's number. What ``folder``, or
-    ``default_folder()``, holds already is read from there; the rest is computed and added.
+    ``default_folder()``, holds already is read from there; the rest is computed and added. All of
+    them are numbers of 16 bits, whatever their ``dtype``.
     """
     if n_views < 0:
         raise SettingsError(f"the number of views is {n_views}; give a whole number from 0")
@@ -87,6 +89,7 @@ def compute_features(
         shards=(folder or default_folder()) / _subfolder(backbone, n_views, flip),
         at_once=max(1, pixels // backbone.side**2),
         what="features of images",
+        dtype=dtype,
     )
 
 
@@ -99,8 +102,17 @@ def compute_photo_items(
     folder: Path | None = None,
 ) -> np.ndarray:
     """Images as inputs of the method: features and their views, or records with maps as well."""
-    features = compute_features(images, backbone, n_views=n_views, flip=flip, folder=folder)
-    return features if backbone.first_stage is None else photo_items(features, N_FEATURES)
+    has_maps = backbone.first_stage is not None
+    features = compute_features(
+        images,
+        backbone,
+        n_views=n_views,
+        flip=flip,
+        folder=folder,
+        # Maps are many, and stay as small as the cache holds them.
+        dtype=np.float16 if has_maps else np.float32,
+    )
+    return photo_items(features, N_FEATURES) if has_maps else features
 
 
 def cached_features(
@@ -111,13 +123,14 @@ def cached_features(
     shards: Path,
     at_once: int,
     what: str,
+    dtype: type[np.floating] = np.float32,
 ) -> np.ndarray:
     """Features ``(n, *shape)`` of the items wanted: those in the folder ``shards`` are read.
 
     ``embed`` gives those of some rows; it gets ``at_once`` of them at most, none twice, and what it
     gives is added to the folder. ``what`` names the work on the progress bar.
     """
-    features = np.empty((len(wanted.keys), *shape), np.float32)
+    features = np.empty((len(wanted.keys), *shape), dtype)
     is_done = _read_cached(shards, wanted, features)
     is_repeat = wanted.first != np.arange(len(wanted.keys))
     missing = np.flatnonzero(~is_done & ~is_repeat)
