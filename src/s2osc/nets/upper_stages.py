@@ -42,9 +42,9 @@ class Pointwise(nn.Module):
         self.is_active = is_active
 
     def forward(self, maps: Tensor) -> Tensor:
-        n_in, n_positions, n = maps.shape
-        made = torch.addmm(self.bias[:, None], self.weight, maps.reshape(n_in, n_positions * n))
-        made = made.view(-1, n_positions, n)
+        # No number of items is named, so that a graph made of this takes any.
+        made = torch.addmm(self.bias[:, None], self.weight, maps.flatten(1))
+        made = made.unflatten(1, (maps.shape[1], -1))
         return F.relu6(made) if self.is_active else made
 
     def start_from(self, layer: ConvNorm) -> None:
@@ -121,7 +121,7 @@ class UpperStages(nn.Module):
         self.head = Pointwise(sizes[-1].n_out, N_FEATURES, is_active=True)
 
     def forward(self, maps: Tensor) -> Tensor:
-        items_last = maps.view(len(maps), self.n_channels, -1).permute(1, 2, 0).contiguous()
+        items_last = maps.unflatten(1, (self.n_channels, -1)).permute(1, 2, 0).contiguous()
         features: Tensor = self.head(self.blocks(items_last))
         return features.mean(1).T
 
