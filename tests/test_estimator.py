@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
+import pretrained
 from s2osc import S2OSC, UNKNOWN
 from s2osc import estimator as estimator_module
 from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
@@ -816,3 +817,20 @@ def test_images_of_another_shape_than_fitted_are_refused():
     for other in ((2, 6, 8), (2, 8, 8, 3), (2, 64)):
         with pytest.raises(DataError, match=r"the model was fitted on items of shape \(8, 8\)"):
             estimator.predict(np.zeros(other, np.uint8))
+
+
+def test_images_are_trained_on_from_a_pretrained_network(tmp_path, monkeypatch):
+    pretrained.use_random_weights(monkeypatch)
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    labels = np.array([0, 1] * 30 + [0, 1, 2] * 12)
+    X, y = pretrained.pictures(labels, seed=0), np.where(np.arange(96) < 60, labels, -1)
+    model = S2OSC(preset="tuned", settings=pretrained.QUICK, n_groups=1, device="cpu").fit(X, y)
+    assert model.preparation_.first_stage == 6
+    model.save(tmp_path / "model")
+    loaded = S2OSC.load(tmp_path / "model", device="cpu")
+    assert loaded.input_shape_ == (24, 24, 3)
+    np.testing.assert_array_equal(loaded.predict_proba(X[:9]), model.predict_proba(X[:9]))
+    with pytest.raises(DataError, match="fitted on items of shape"):
+        loaded.predict(X[:, :20])
+    with pytest.raises(SettingsError, match="the preset tuned is for images"):
+        S2OSC(preset="tuned").fit(X.reshape(96, -1).astype(float), y)

@@ -33,7 +33,7 @@ from s2osc.data.label_column import (
     without_missing,
 )
 from s2osc.engine.ray_engine import RayEngine
-from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning
+from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
 from s2osc.estimator_files import FitFacts, FitRows
 from s2osc.estimator_inputs import (
     CHECK_SEED,
@@ -52,8 +52,10 @@ from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
 from s2osc.pipeline.large_pool import OverRows, at_once, fit_large_pool
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
-from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
+from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation
+from s2osc.pipeline.photo_preparation import describe_photos, prepare_photos
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import shown
@@ -74,9 +76,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     Parameters
     ----------
-    preset : "auto", "fast", "heads", "large", "plain" or "paper"
+    preset : "auto", "fast", "heads", "tuned", "large", "plain" or "paper"
         Where the hyper-parameters start from; "auto" is "heads" for vectors, "large" for images
-        on a GPU, "fast" for images elsewhere. "plain" and "paper" are the paper's method, without
+        on a GPU, "fast" for images elsewhere. "tuned" trains the upper stages of a pretrained
+        network (extra ``photos``) on images. "plain" and "paper" are the paper's method, without
         seeds.
     seeds : float or "auto"
         Share of the labelled rows that is held back and hidden in the pool, to set the threshold
@@ -138,7 +141,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         ``audit_["operating_point"]``. None without seeds, or without a pool.
     in_pool_ : (n,) whether a row is of the pool.
     groups_ : (n,) group of every unknown row from 0, -1 elsewhere.
-    preparation_ : how texts or columns became vectors; None for images and vectors.
+    preparation_ : how texts or columns became vectors, or what images went through with the preset
+        "tuned"; None for other images and vectors.
     model_ : the fitted model.
 
     Cautions of the audit are also raised as ``CautionWarning``. ``score``, and so cross-validation
@@ -224,6 +228,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
         method = build_method(preset, number_classes(self._changes(), self._class_names()))
         seed = seed_of(self.random_state)
+        if method.teacher.network.is_pretrained:
+            X = self._photos(X, method, device)
         known = Labelled(X[~in_pool], labels)
         self.groups_, self.leaves_ = np.full(len(y), -1), np.full(len(y), -1)
         self.audit_: dict[str, Any] | None = None
@@ -265,7 +271,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
         """Images or vectors of what a user gives, and the labels; notes how they were made."""
-        self.preparation_: EmbeddingEntry | TableEncoder | None = choose_preparation(
+        self.preparation_: Preparation | None = choose_preparation(
             X, embedding=self.embedding, keep_columns=self.keep_columns, device=device
         )
         if self.preparation_ is None:
@@ -276,6 +282,14 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         _, y = check_X_y(np.zeros((len(X), 1)), y)
         with shown() if self.verbose else nullcontext():
             return self._prepared(X), y
+
+    def _photos(self, X: np.ndarray, method: S2OSCMethod, device: str) -> np.ndarray:
+        """Images through the pretrained network that f and g start from; notes how."""
+        if X.dtype != np.uint8:
+            raise SettingsError(f"the preset {self.preset} is for images; give vectors another")
+        self.preparation_ = describe_photos(X, method, device)
+        with shown() if self.verbose else nullcontext():
+            return prepare_photos(X, self.preparation_, device)
 
     def _prepared(self, X: Any) -> np.ndarray:
         """Vectors of texts, or of rows of a table, made as they were for the fit."""
@@ -422,16 +436,19 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         """
         folder = Path(folder)
         saved = load_model(folder, resolve_device(device))
-        if isinstance(saved.preparation, BackboneEntry):
+        photos = saved.preparation if isinstance(saved.preparation, BackboneEntry) else None
+        if photos and photos.first_stage is None:
             raise ModelError(
-                f"{folder} was saved with the backbone {saved.preparation.name}, and S2OSC takes "
+                f"{folder} was saved with the backbone {photos.name}, and S2OSC takes "
                 "images as they are; use `s2osc predict --model`"
             )
         estimator = cls(device=device, embedding=embedding)
         estimator.preparation_ = saved.preparation
         estimator.model_ = saved.model
         estimator.input_shape_ = saved.model.teacher.network.input_shape
-        if saved.preparation is None:
+        if photos:
+            estimator.input_shape_ = photos.image_shape
+        if saved.preparation is None or photos:
             estimator.n_features_in_ = estimator.input_shape_[0]
         estimator.known_classes_ = np.array(saved.classes)
         has_pool = isinstance(saved.model, OpenSetModel)
@@ -479,13 +496,15 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def _check(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        if self.preparation_ is not None:
+        photos = self.preparation_ if isinstance(self.preparation_, BackboneEntry) else None
+        if self.preparation_ is not None and not photos:
             return self._prepared(X)
         if texts_in(X) is not None:
             raise DataError("X holds texts; the model was fitted on images or vectors")
         check_item_shape(X, self.input_shape_)
         X = validate_data(self, X, dtype=None, allow_nd=True, ensure_all_finite=False, reset=False)
-        return as_inputs(X)
+        inputs = as_inputs(X)
+        return prepare_photos(inputs, photos, resolve_device(self.device)) if photos else inputs
 
     def _predictions(self, X: Any) -> Predictions:
         inputs = self._check(X)

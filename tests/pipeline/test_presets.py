@@ -124,7 +124,7 @@ def test_a_preset_that_is_named_is_taken_whatever_the_inputs(name):
 
 
 def test_a_preset_that_is_not_there_is_refused():
-    words = "the preset is 'slow'; give auto, fast or heads or large or plain or paper"
+    words = "the preset is 'slow'; give auto, fast or heads or tuned or large or plain or paper"
     with pytest.raises(SettingsError, match=words):
         choose_preset("slow", "cpu")
 

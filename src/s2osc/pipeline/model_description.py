@@ -23,6 +23,7 @@ FORMAT, OLDEST = 5, 5
 DESCRIPTION, CHECKED, OF_CLASS = "model.json", "checked", "threshold_of_class"
 LARGEST_SIDE = 4_096  # pixels
 MOST_VIEWS = 100
+MOST_STAGES = 7
 COPY_AGAIN = "copy the model folder again or classify anew"
 
 
@@ -38,6 +39,12 @@ class BackboneEntry:
     height: int  # pixels the images were brought to first
     width: int
     channels: int  # 1 or 3
+    first_stage: int | None = None  # maps before it follow the features; None: features alone
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Of one image, as arrays have it."""
+        return (self.height, self.width) if self.channels == 1 else (self.height, self.width, 3)
 
     @classmethod
     def from_json(cls, entry: Any, what: str = "the backbone") -> "BackboneEntry":
@@ -55,6 +62,8 @@ class BackboneEntry:
             ("n_views", 0, MOST_VIEWS),
         ):
             check_whole(getattr(found, name), f"{what}'s {name}", low=low, high=high)
+        if found.first_stage is not None:
+            check_whole(found.first_stage, f"{what}'s first_stage", low=1, high=MOST_STAGES)
         if found.channels not in (1, 3):
             raise ValueError(f"{what}'s channels are {found.channels}, not 1 or 3")
         return found

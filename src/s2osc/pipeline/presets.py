@@ -71,6 +71,28 @@ HEADS = replace(
 """The default for vectors, those of a pretrained backbone among them: f and g are small heads, so
 that few labelled items can judge in folds."""
 
+_TUNED_NETWORK = NetworkSettings(pretrained="efficientnet-lite0", first_stage=4)
+_TUNED_STEPS = TrainSettings(
+    epochs=4,
+    batch_size=64,
+    learning_rate=2e-3,
+    weight_decay=0.01,
+    min_steps=200,
+    optimiser="adam",
+    layer_decay=0.9,
+)
+TUNED = replace(
+    FAST,
+    teacher=TeacherSettings(network=_TUNED_NETWORK, training=_TUNED_STEPS, augment=1.0),
+    student=replace(
+        FAST.student,
+        network=_TUNED_NETWORK,
+        training=replace(_TUNED_STEPS, epochs=3, min_steps=300),
+        labelled_batch=64,
+    ),
+)
+"""Photos, with more time: f and g start from a pretrained network and train its upper stages."""
+
 PAPER = S2OSCMethod(
     teacher=TeacherSettings(
         network=NetworkSettings(
@@ -95,7 +117,14 @@ PAPER = S2OSCMethod(
 LARGE = with_seeds(PAPER)
 """The default for images on a GPU: the networks of the paper, with seeds."""
 
-PRESETS = {"fast": FAST, "heads": HEADS, "large": LARGE, "plain": PLAIN, "paper": PAPER}
+PRESETS = {
+    "fast": FAST,
+    "heads": HEADS,
+    "tuned": TUNED,
+    "large": LARGE,
+    "plain": PLAIN,
+    "paper": PAPER,
+}
 
 
 def _without_teacher(method: S2OSCMethod) -> StudentSettings:

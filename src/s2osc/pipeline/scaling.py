@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.arrays import chunks
+from s2osc.nets.photo_items import features_of, with_features
 from s2osc.types import Labelled
 
 N_FITTED = 20_000  # items the scale is found with, labelled and of the pool each
@@ -32,14 +33,18 @@ class Scaling:
     weight: np.ndarray  # (D,) float64: the spread after scaling, 1 unless it is an embedding
 
     def transform(self, inputs: np.ndarray) -> np.ndarray:
-        """Vectors (n, D), or stacked views of them, as float32; images unchanged."""
+        """Vectors (n, D), or stacked views of them, as float32; images unchanged.
+
+        Of photos, the features.
+        """
         if not len(self.centre):
             return inputs
         rate = np.divide(1, self.spread, out=np.zeros(len(self.spread)), where=self.spread > 0)
-        scaled = np.empty(inputs.shape, np.float32)
-        for rows in chunks(len(inputs), CHUNK):
-            scaled[rows] = tame((inputs[rows] - self.centre) * rate) * self.weight
-        return scaled
+        vectors = features_of(inputs)
+        scaled = np.empty(vectors.shape, np.float32)
+        for rows in chunks(len(vectors), CHUNK):
+            scaled[rows] = tame((vectors[rows] - self.centre) * rate) * self.weight
+        return with_features(inputs, scaled)
 
     def transform_items(self, items: Labelled) -> Labelled:
         return Labelled(self.transform(items.inputs), items.labels)
@@ -100,8 +105,9 @@ def _weights(spread: np.ndarray) -> np.ndarray:
 
 
 def _rows_of_vectors(inputs: np.ndarray) -> np.ndarray:
-    """Vectors, or stacked views of them, one in each row."""
-    return inputs.reshape(-1, inputs.shape[-1])
+    """Vectors, stacked views of them, or features of photos, one in each row."""
+    vectors = features_of(inputs)
+    return vectors.reshape(-1, vectors.shape[-1])
 
 
 def _spreads(vectors: np.ndarray) -> np.ndarray:

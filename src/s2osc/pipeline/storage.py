@@ -16,6 +16,7 @@ from safetensors.torch import save as save_tensors
 from s2osc.codec import from_plain, to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
+from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.networks import Network, NetworkSettings
 from s2osc.pipeline.audit.confidence import Confidence
 from s2osc.pipeline.audit.record import GroupsAudit
@@ -29,6 +30,7 @@ from s2osc.pipeline.model_description import (
     DESCRIPTION,
     FORMAT,
     LARGEST_SIDE,
+    BackboneEntry,
     Preparation,
     check_whole,
     describe_preparation,
@@ -151,10 +153,16 @@ def read_scaling(tensors: dict[str, torch.Tensor], network: Network) -> Scaling:
         return UNSCALED
     if len(network.input_shape) != 1:
         raise ValueError("images have a scaling, which vectors alone have")
-    arrays = {name: _array(tensors, f"scaling.{name}", network.input_shape) for name in SCALING}
+    shape = _compared_shape(network)
+    arrays = {name: _array(tensors, f"scaling.{name}", shape) for name in SCALING}
     if (arrays["spread"] < 0).any():
         raise ValueError("scaling.spread holds values below 0")
     return Scaling(**arrays)
+
+
+def _compared_shape(network: Network) -> tuple[int, ...]:
+    """The shape of what items are compared by: of photos with maps, their features."""
+    return (N_FEATURES,) if network.settings.is_pretrained else network.input_shape
 
 
 def as_tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -187,6 +195,7 @@ def _assemble(
     teacher, scaling = Teacher(network, centres), read_scaling(tensors, network)
     calibration = _read_calibration(tensors)
     preparation = read_preparation(description)
+    _check_maps(network, preparation)
     confidence = from_plain(Confidence | None, description.get("confidence"), "confidence")
     if description["kind"] == "known only":
         known_only = KnownOnlyModel(teacher, scaling, calibration, confidence)
@@ -207,6 +216,16 @@ def _assemble(
         scaling=scaling,
     )
     return SavedModel(model, classes, preparation)
+
+
+def _check_maps(network: Network, preparation: Preparation | None) -> None:
+    """Networks that begin with maps need a backbone that gives them, and no others do."""
+    settings, given = network.settings, None
+    if isinstance(preparation, BackboneEntry) and preparation.first_stage is not None:
+        given = preparation.name, preparation.first_stage
+    wanted = (settings.pretrained, settings.first_stage) if settings.is_pretrained else None
+    if given != wanted:
+        raise ValueError(f"the networks begin with maps of {wanted}, the backbone gives {given}")
 
 
 def _read_classes(names: Any, *, n_classes: int) -> tuple[str, ...]:
@@ -272,7 +291,7 @@ def _array(
 
 def _read_space(tensors: dict[str, torch.Tensor], network: Network) -> GroupingSpace:
     kind = np.float32 if len(network.input_shape) == 1 else np.uint8
-    n_inputs = input_features(np.zeros((1, *network.input_shape), kind)).shape[1]
+    n_inputs = input_features(np.zeros((1, *_compared_shape(network)), kind)).shape[1]
     shapes = {
         "input_mean": (n_inputs,),
         "input_scale": (n_inputs,),

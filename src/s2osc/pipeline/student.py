@@ -20,7 +20,8 @@ from s2osc.errors import SettingsError
 from s2osc.nets import losses
 from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.data_parallel import trainer
-from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
+from s2osc.nets.networks import Network, NetworkSettings, as_tensor
+from s2osc.nets.start import start_network
 from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.pipeline.filter.distinctness import Partition, sample_balanced, sample_known
 from s2osc.pipeline.teacher import Teacher
@@ -310,13 +311,11 @@ def soft_loss(logits: Tensor, teacher_logits: Tensor, settings: StudentSettings)
     return losses.distil_binary(logits, losses.psi(teacher_logits), settings.temperature)
 
 
-def start_network(teacher: Teacher, lesson: Lesson, settings: StudentSettings) -> Network:
+def start_student(teacher: Teacher, lesson: Lesson, settings: StudentSettings) -> Network:
     """A fresh g, or (S2OSC-FN) a copy of f with a row for the unknown class added to its head."""
     n_outputs = 2 if settings.unknown == "many" else teacher.n_classes + 1
     if settings.start == "scratch":
-        network = Network(settings.network, item_shape(lesson.inputs), n_outputs)
-        network.fit_normalisation(lesson.inputs)
-        return network
+        return start_network(settings.network, lesson.inputs, n_outputs)
     network = deepcopy(teacher.network)
     known_head, network.head = network.head, nn.Linear(network.head.in_features, n_outputs)
     if settings.unknown == "one":
@@ -337,7 +336,7 @@ def train_student(
 ) -> Student:
     """A fresh g, or one that starts from f, trained on the lesson."""
     with torch_seed(seed, "student"):
-        network = start_network(teacher, lesson, settings).to(device)
+        network = start_student(teacher, lesson, settings).to(device)
     trainer()(fit_g, network, lesson, settings, augmentation, seed=seed, device=device)
     return Student(network, settings.unknown, settings.vote)
 

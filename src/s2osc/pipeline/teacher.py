@@ -11,7 +11,8 @@ from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.data_parallel import trainer
 from s2osc.nets.losses import cross_entropy
 from s2osc.nets.network_cache import train_once
-from s2osc.nets.networks import Network, NetworkSettings, as_tensor, item_shape
+from s2osc.nets.networks import Network, NetworkSettings, as_tensor
+from s2osc.nets.start import start_network
 from s2osc.nets.training import Outputs, TrainSettings, outputs, shuffled, train
 from s2osc.seeding import derive, rng, torch_seed
 from s2osc.settings import require_range
@@ -118,8 +119,7 @@ def train_teacher(
 ) -> Taught:
     """Minimise the cross-entropy over the labelled items (Eq. 1), then find the class centres."""
     with torch_seed(seed, "teacher"):
-        network = Network(settings.network, item_shape(known.inputs), known.n_classes)
-    network.fit_normalisation(known.inputs)
+        network = start_network(settings.network, known.inputs, known.n_classes)
     network.to(device)
     train_once(
         network,

@@ -267,6 +267,8 @@ def build_learner(preset: str, settings: Mapping[str, Any], memory: int) -> Incr
     own = {n: v for n, v in settings.items() if n.split(".")[0] in ("update", "memory")}
     of_method = {n: v for n, v in settings.items() if n not in own}
     method = build_method(preset, {"decision.level": LEVEL} | of_method)
+    if method.teacher.network.is_pretrained:
+        raise SettingsError(f"the preset {preset} is for one pool; give a stream another, as heads")
     learner = Incremental(method, memory=MemorySettings(size=memory))
     return change(learner, own)
 

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels
+from pretrained import QUICK as TRAINED
+from pretrained import pictures, use_random_weights
+from s2osc.app.classify import Request, classify_files
 from s2osc.app.export import onnx_file
 from s2osc.app.export.onnx_file import (
     OnnxModel,
@@ -155,3 +158,20 @@ def test_photos_go_through_the_backbone_in_the_graph(tmp_path, quick):
     # One view, the photo itself, is enough for nearly all.
     alone = run_onnx(made.content, views[:, :1])
     assert np.mean(alone["label"] == found["label"]) > 0.9
+
+
+@pytest.mark.slow
+def test_stages_that_were_trained_are_in_the_graph_for_any_number_of_items(tmp_path, monkeypatch):
+    use_random_weights(monkeypatch)
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    labels = np.arange(36) % 3
+    files = (
+        npz(tmp_path / "known.npz", x=pictures(labels % 2, seed=0), y=labels % 2),
+        npz(tmp_path / "pool.npz", x=pictures(labels, seed=1)),
+    )
+    classify_files(*files, tmp_path / "out", Request("tuned", TRAINED, device="cpu"))
+    saved = saved_in(tmp_path / "out")
+    path, _ = export_onnx(tmp_path / "out", tmp_path / "model.onnx")
+    made, new = make_onnx(saved), pictures(labels[:7], seed=2)
+    found = run_onnx(path.read_bytes(), views_of(new, made.extractor))
+    assert_same(found, saved, made.extractor.features(new))

@@ -27,7 +27,7 @@ from s2osc.data.splits import split_dataset
 from s2osc.errors import SettingsError
 from s2osc.nets.backbones import EFFICIENTNET
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import FAST, HEADS, PLAIN
+from s2osc.pipeline.presets import FAST, HEADS, PLAIN, TUNED
 from s2osc.settings import change, flatten
 from s2osc.types import UNKNOWN
 
@@ -128,9 +128,19 @@ def test_shift_is_the_coverage_of_other_pools():
 
 def test_features_are_those_of_the_backbone_for_heads():
     named = {name for name, experiment in EXPERIMENTS.items() if experiment.backbone}
-    assert named == {"features"}
+    assert named == {"features", "tuned"}
     assert EXPERIMENTS["features"].backbone == EFFICIENTNET
     assert EXPERIMENTS["features"].methods == {"heads": HEADS}
+
+
+def test_tuned_networks_get_the_maps_they_start_from():
+    tuned = EXPERIMENTS["tuned"]
+    assert tuned.methods == {"tuned": TUNED}
+    start = TUNED.teacher.network
+    assert TUNED.student.network == start
+    assert (tuned.backbone, tuned.task.first_stage) == (start.pretrained, start.first_stage)
+    # The pools of `features`, of other data, so that both can be compared where data agree.
+    assert replace(tuned.protocol, shrink=False) == EXPERIMENTS["features"].protocol
 
 
 def test_small_is_the_fast_preset_with_smaller_networks_and_fewer_steps():
@@ -201,7 +211,7 @@ def test_ours_without_one_part_lacks_that_part_alone():
 
 def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
     shown = {name for name, experiment in OF_POOLS.items() if experiment.shows_groups}
-    seeded = {"rare", "shirt", "t-shirt", "five", "features", "improvements"}
+    seeded = {"rare", "shirt", "t-shirt", "five", "features", "tuned", "improvements"}
     assert shown == COMPARISONS.keys() | seeded
 
 

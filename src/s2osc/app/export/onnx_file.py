@@ -18,7 +18,9 @@ from s2osc.app.output import result_file
 from s2osc.app.result_files import Facts, read_facts
 from s2osc.app.results_folder import MODEL, read_results
 from s2osc.errors import ModelError, SettingsError
+from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.features import photo_views, rounded
+from s2osc.nets.photo_items import photo_items
 from s2osc.pipeline.graph import AnswerGraph
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import SavedModel, load_model
@@ -154,6 +156,8 @@ def check_graph(made: OnnxModel, saved: SavedModel) -> None:
 
 
 def features_of(views: np.ndarray, extractor: FeatureExtractor) -> np.ndarray:
-    """The features of views, as ``predict`` has them."""
+    """The features of views, with maps where networks take them, as ``predict`` has them."""
     flat = torch.from_numpy(views.reshape(-1, *views.shape[2:]))
-    return rounded(extractor.backbone.embed(flat)).reshape(*views.shape[:2], -1)
+    features = rounded(extractor.backbone.embed(flat)).reshape(*views.shape[:2], -1)
+    has_maps = extractor.backbone.first_stage is not None
+    return photo_items(features, N_FEATURES) if has_maps else features

@@ -9,10 +9,11 @@ from s2osc.bench.experiments.streams import STREAMS
 from s2osc.bench.methods import ABLATED, COMPARED, METHODS, OURS, SMALL
 from s2osc.bench.tasks.audit import AuditPool, AuditTask
 from s2osc.bench.tasks.groups import GroupsTask
+from s2osc.bench.tasks.pool import PoolTask
 from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PLAIN
+from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PLAIN, TUNED
 from s2osc.settings import change
 from s2osc.types import Method
 
@@ -256,6 +257,17 @@ POOLS = {
         SEEDED,
         ("cifar10_sample",),
         "efficientnet-lite0",
+    ),
+    "tuned": Experiment(
+        "EfficientNet-Lite0 at 96 px, its upper stages trained: half of the classes known, one "
+        "unknown; 1,500 labelled items and 1,000 pool items of each known class, 3,000 unknown "
+        "ones, or what there is",
+        Protocol(sizes=(1_500, 1_000, 3_000), shrink=True),
+        {"tuned": TUNED},
+        SEEDED,
+        ("cifar10", "svhn", "cinic10_sample"),
+        "efficientnet-lite0",
+        task=PoolTask(first_stage=TUNED.teacher.network.first_stage),
     ),
     "coverage": Experiment(
         "Small pools, 0 to 70 % unknown: do the 95 % intervals of the audit cover the truth? Five "

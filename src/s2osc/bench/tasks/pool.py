@@ -20,7 +20,7 @@ from s2osc.metrics import (
     kmeans_groups,
 )
 from s2osc.nets.backbones import load_backbone
-from s2osc.nets.features import compute_features
+from s2osc.nets.features import compute_photo_items
 from s2osc.nets.network_cache import NetworkCache
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.method import Solution
@@ -170,8 +170,11 @@ def seconds_per_step(
     return steps
 
 
+@dataclass(frozen=True)
 class PoolTask:
     """Labelled items of known classes and a pool: fit, answer, compare with the truth."""
+
+    first_stage: int | None = None  # of a backbone that methods train from there; None: frozen
 
     def prepare(self, method: Any, protocol: Protocol, *, networks: str | None, flip: bool) -> Any:
         n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
@@ -181,9 +184,10 @@ class PoolTask:
         return split_dataset(dataset, protocol, partition)
 
     def through_backbone(self, items: Split, name: str, *, flip: bool) -> Split:
-        backbone = load_backbone(name, source=items.pool.shape[1:3])
+        source = items.pool.shape[1:3]
+        backbone = load_backbone(name, source=source, first_stage=self.first_stage)
         known, pool, held_out = (
-            compute_features(images, backbone, flip=flip) if len(images) else images
+            compute_photo_items(images, backbone, flip=flip) if len(images) else images
             for images in (items.known.inputs, items.pool, items.held_out)
         )
         labelled = Labelled(known, items.known.labels)

@@ -19,6 +19,7 @@ from s2osc.data.sources import (
     sharpen_images,
     shift_pixels,
 )
+from s2osc.nets.photo_items import features_of, with_features
 from s2osc.pipeline.scaling import OF_A_GAUSSIAN, from_spreads, in_spreads
 from s2osc.seeding import rng
 
@@ -100,12 +101,13 @@ class ColumnChange:
     deviations: np.ndarray  # (D,) of the columns, in spreads
 
     def apply(self, vectors: np.ndarray, *, seed: int) -> np.ndarray:
-        """Of scaled vectors (n, D), or stacked views of them."""
-        moved = in_spreads(vectors) + self.offset
+        """Of scaled vectors (n, D), stacked views of them, or the features of photos."""
+        columns = features_of(vectors)
+        moved = in_spreads(columns) + self.offset
         if self.noise:
-            noise = rng(seed, "source noise").standard_normal(vectors.shape, dtype=np.float32)
+            noise = rng(seed, "source noise").standard_normal(columns.shape, dtype=np.float32)
             moved += self.noise * self.deviations * noise
-        return from_spreads(moved)
+        return with_features(vectors, from_spreads(moved))
 
     def in_words(self) -> str:
         """The change as a person would name it.

@@ -195,7 +195,7 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
         yield best._replace(is_suspected=True)
     if matched.training.inputs.dtype == np.uint8:
         return
-    if matched.training.inputs.shape[-1] > MOST_COLUMNS:
+    if one_vector(matched.training.inputs).shape[1] > MOST_COLUMNS:
         # What moves every column a little shows in none of the few that are compared.
         moved = _changed_by(matched, offset_of_all(matched), seed=seed)
         yield moved._replace(is_suspected=True)
