@@ -411,9 +411,9 @@ def test_networks_of_other_sizes_are_refused_before_they_are_built(folder, role,
     of_settings = name in networks[role]["settings"] or name == "colour"
     (networks[role]["settings"] if of_settings else networks[role])[name] = value
     edit(folder, networks=networks)
-    started = time.perf_counter()
+    started = time.process_time()
     assert_refused(folder, "does not describe the weights beside it")
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
