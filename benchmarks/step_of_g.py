@@ -38,7 +38,7 @@ from s2osc.pipeline.student import (
     Lesson,
     StudentBatch,
     StudentSettings,
-    start_network,
+    start_student,
     student_batches,
     student_loss,
 )
@@ -119,7 +119,7 @@ def prepare(seed: int = 0) -> Setting:
 
 def new_student(setting: Setting, seed: int = 0) -> Network:
     with torch_seed(seed, "student"):
-        return start_network(setting.teacher, setting.lesson, setting.student)
+        return start_student(setting.teacher, setting.lesson, setting.student)
 
 
 def our_steps(setting: Setting, network: Network, seed: int = 0) -> Callable[[int], None]:

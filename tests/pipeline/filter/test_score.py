@@ -1,4 +1,4 @@
-"""One score out of several signs."""
+"""What a score says about each item."""
 
 import numpy as np
 import pytest
@@ -6,61 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
-from sklearn.metrics import roc_auc_score
 
-from s2osc.pipeline.filter.score import ranks, scores_of_signs, squash, unknown_probability
-from s2osc.pipeline.filter.signs import KNOWN_NEIGHBOURS, Signs, sum_of_signs
-
-N_POOL, N_SPIES = 600, 200
-IS_SPY = np.arange(N_POOL + N_SPIES) >= N_POOL
-NAMES = np.zeros(N_POOL + N_SPIES, int)
-BY_INPUTS = f"{KNOWN_NEIGHBOURS}1, 30"
-
-
-def draw_signs(n_unknown=0, shift=2.0, names=("entropy of f", BY_INPUTS, "distance"), seed=0):
-    """Signs of pool and spies, each of its own family; the first items of the pool are unknown."""
-    columns = np.random.default_rng(seed).normal(size=(N_POOL + N_SPIES, len(names)))
-    columns[:n_unknown] += shift
-    return Signs(columns, tuple(names), tuple(names))
-
-
-def test_all_signs_together_rank_unknown_items_better_than_any_of_them():
-    signs, is_unknown = draw_signs(200), np.arange(N_POOL) < 200
-    score = scores_of_signs(signs, NAMES, IS_SPY)[0][:N_POOL]
-    best = max(roc_auc_score(is_unknown, column[:N_POOL]) for column in signs.columns.T)
-    assert roc_auc_score(is_unknown, score) > best + 0.02
-
-
-def test_neighbours_find_a_class_that_f_cannot_see():
-    signs, is_unknown = draw_signs(names=("a", "b", "c", BY_INPUTS)), np.arange(N_POOL) < 200
-    signs.columns[:200, 3] += 4.0
-    (score, by_near, _), total = (f(signs, NAMES, IS_SPY) for f in (scores_of_signs, sum_of_signs))
-    assert roc_auc_score(is_unknown, by_near[:N_POOL]) > 0.98
-    found, found_by_sum = (roc_auc_score(is_unknown, v[:N_POOL]) for v in (score, total))
-    assert found > found_by_sum + 0.05
-
-
-@pytest.mark.parametrize("sign", range(3))
-def test_a_sign_that_rises_never_lowers_the_score(sign):
-    signs = draw_signs(100)
-    score = scores_of_signs(signs, NAMES, IS_SPY)[0][3]
-    signs.columns[3, sign] += 1.5
-    assert scores_of_signs(signs, NAMES, IS_SPY)[0][3] > score
-
-
-def test_the_score_does_not_know_who_is_of_the_pool():
-    signs, order = draw_signs(100), np.arange(N_POOL + N_SPIES)
-    order[[5, 590]] = 590, 5
-    moved = Signs(signs.columns[order], signs.names, signs.families)
-    score, again = (scores_of_signs(each, NAMES, IS_SPY)[0] for each in (signs, moved))
-    np.testing.assert_allclose(again, score[order])
-
-
-def test_without_neighbours_among_the_inputs_the_sum_of_the_signs_is_the_score():
-    signs = draw_signs(100, names=("entropy of f", "distance"))
-    (score,), total = (f(signs, NAMES, IS_SPY) for f in (scores_of_signs, sum_of_signs))
-    np.testing.assert_array_equal(np.argsort(score), np.argsort(total))
-
+from s2osc.pipeline.filter.score import ranks, squash, unknown_probability
 
 # Ranks
 

@@ -1,4 +1,4 @@
-"""One unknown score from several signs, and what it says about each item.
+"""What an unknown score says about each item: its rank, and P(unknown).
 
 The pool is a mixture of known and unknown items, and the seeds are known, so the odds of "pool"
 rise with those of "unknown". P(unknown) of an item comes from a model fitted without it
@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit
 
 from s2osc.lazy import lazily
-from s2osc.pipeline.filter.signs import Signs, is_of_inputs, sum_of_signs
 from s2osc.seeding import derive
 
 stats = lazily("scipy.stats")
@@ -17,8 +16,6 @@ isotonic = lazily("sklearn.isotonic")
 model_selection = lazily("sklearn.model_selection")
 
 N_FOLDS = 5
-TIES = 1e-3
-"""What a second score counts that only parts equal values of the first."""
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
@@ -28,23 +25,6 @@ def ranks(values: np.ndarray) -> np.ndarray:
     [0.625, 0.25, 0.625, 1.0]
     """
     return stats.rankdata(values) / len(values)
-
-
-def scores_of_signs(
-    signs: Signs, names: np.ndarray, is_reference: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """Scores (n,) of how distinct every item is: by both of the following, and by either alone.
-
-    The sum of all families, which no single one misleads; and the neighbours among the inputs,
-    which f has no part in: f looks at what tells known classes apart, and that may hide a new one.
-    Ranks are added, and break ties. Nothing is learnt from the pool.
-    """
-    by_all = ranks(sum_of_signs(signs, names, is_reference))
-    near = np.array([is_of_inputs(name) for name in signs.names])
-    if not near.any():
-        return (by_all,)
-    by_near = np.mean([ranks(column) for column in signs.take(near).columns.T], axis=0)
-    return by_all + by_near, by_near + TIES * by_all, by_all
 
 
 def unknown_probability(

@@ -19,13 +19,13 @@ from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_
 from s2osc.pipeline.audit.mix import Mix, compare_mix
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
-from s2osc.pipeline.filter.score import scores_of_signs
 from s2osc.pipeline.filter.signs import (
     InputSigns,
     Measured,
     Signs,
     measure_signs,
     rankings,
+    scores_of_signs,
     sum_of_signs,
 )
 from s2osc.pipeline.sources.comparison import (

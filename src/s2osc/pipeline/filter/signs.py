@@ -27,6 +27,7 @@ from s2osc.pipeline.filter.neighbours import (
     nearest_labelled,
     principal_components,
 )
+from s2osc.pipeline.filter.score import ranks
 from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.seeding import rng
 from s2osc.types import Labelled
@@ -38,6 +39,8 @@ N_TEACHING_FOLDS = 3
 what is usual, and the others, more than half, judge."""
 KNOWN_NEIGHBOURS = "known neighbours, inputs "
 """How the signs of neighbours among the inputs are named, before the number of their space."""
+TIES = 1e-3
+"""What a second score counts that only parts equal values of the first."""
 LEAST_SPREAD = 0.25
 """Of the common spread: what a class that hardly varies counts with at least."""
 
@@ -267,6 +270,23 @@ def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> n
         [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
     )
     return signs.by_family(values).mean(axis=1)
+
+
+def scores_of_signs(
+    signs: Signs, names: np.ndarray, is_reference: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Scores (n,) of how distinct every item is: by both of the following, and by either alone.
+
+    The sum of all families, which no single one misleads; and the neighbours among the inputs,
+    which f has no part in: f looks at what tells known classes apart, and that may hide a new one.
+    Ranks are added, and break ties. Nothing is learnt from the pool.
+    """
+    by_all = ranks(sum_of_signs(signs, names, is_reference))
+    near = np.array([is_of_inputs(name) for name in signs.names])
+    if not near.any():
+        return (by_all,)
+    by_near = np.mean([ranks(column) for column in signs.take(near).columns.T], axis=0)
+    return by_all + by_near, by_near + TIES * by_all, by_all
 
 
 def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:

@@ -27,8 +27,6 @@ MOST_OFFSET = 0.5
 """Of a column's deviation: an offset beyond it is no small change."""
 NOISE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 """Of a column's deviation."""
-FEW_COLUMNS = 40
-"""Each of them says by itself whether it lies apart; of more, some do by chance."""
 USUAL = 1.5
 """Spreads from the median, beyond which a value counts no more: Huber's choice, which loses hardly
 anything where a column is Gaussian."""
@@ -143,9 +141,9 @@ def column_offset(
 ) -> np.ndarray:
     """(D,) how far the columns of the pool lie above those of labelled items of the same class.
 
-    Differences of locations within predicted classes, each weighted by how well it is known. What
-    chance explains of them is drawn towards the same share of every column's deviation: the median
-    over the columns. A few columns are judged one by one, many by all of them together.
+    Differences of locations within predicted classes, each weighted by how well it is known. Every
+    column is drawn, by the share of its square that chance explains, towards the same share of its
+    deviation as the others: the median over the columns.
 
     >>> items = np.arange(100.0)[:, None] % 5
     >>> zeros = np.zeros(100, int)
@@ -169,15 +167,8 @@ def column_offset(
     varies = deviations > 0
     common = np.median(difference[varies] / deviations[varies]) if varies.any() else 0.0
     apart = difference - common * deviations
-    return common * deviations + _beyond_chance(apart, error)
-
-
-def _beyond_chance(values: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Values with their error variance, drawn towards 0 by the share of squares chance explains."""
-    squares = values**2
-    if len(values) > FEW_COLUMNS:
-        squares, error = squares.sum(keepdims=True), error.sum(keepdims=True)
-    return np.asarray(values * np.clip(1 - error / np.maximum(squares, 1e-12), 0.0, 1.0))
+    kept = np.clip(1 - error / np.maximum(apart**2, 1e-12), 0.0, 1.0)
+    return np.asarray(common * deviations + apart * kept)
 
 
 def locations(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

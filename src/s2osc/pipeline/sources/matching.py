@@ -23,6 +23,7 @@ from s2osc.pipeline.sources.changes import (
     ColumnChange,
     column_offset,
     image_changes,
+    locations,
 )
 from s2osc.pipeline.sources.comparison import (
     FEWEST_COMPARED,
@@ -47,6 +48,9 @@ FEWEST_THERE = 0.5
 most of the pool is unknown, it is not unknown items that took their place."""
 MANY_COMPARED = 200
 """Surely known labelled items, from which on a source that matters shows in the comparison."""
+HARDLY_ANY = 0.1
+"""Of the surely known items: if no class has more, not even a pool that is mostly unknown explains
+it, and an offset of all columns is tried, which unknown items sway."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
 STRONG_NOISE = (0.2, 0.1)
@@ -135,21 +139,32 @@ def match_sources(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
 
 
 def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
+    """Labelled items with what sets the sources apart.
+
+    Where the comparison alone does not say that they are, only what makes more items sure counts.
+    """
     while found.is_apart and len(found.changes) < MOST_STEPS:
-        further = with_change(found, seed=seed)
+        assert found.last is not None
+        further = with_change(found, seed=seed, better=BETTER if found.last.differ else 0.0)
         if further is None:
             break
         found = further
     return found
 
 
+def has_many_columns(found: Matched) -> bool:
+    """Whether items are vectors that are compared by principal components alone."""
+    inputs = found.training.inputs
+    return inputs.dtype != np.uint8 and one_vector(inputs).shape[1] > MOST_COLUMNS
+
+
 def _moved(found: Matched, *, seed: int) -> Matched | None:
-    """Where little is surely known: the match by an offset of all columns, if that is the reason.
+    """Where little is surely known: the match by an offset of many columns, if that is the reason.
 
     Then clearly more items are sure with it, and most of those of some class. In many columns an
     offset moves items far, though in none of them the few sure items show it.
     """
-    if found.sure_share >= FEWEST_THERE or found.training.inputs.dtype == np.uint8:
+    if found.sure_share >= FEWEST_THERE or not has_many_columns(found):
         return None
     again = _changed_by(found, offset_of_all(found), seed=seed)
     if again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
@@ -195,7 +210,7 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
         yield best._replace(is_suspected=True)
     if matched.training.inputs.dtype == np.uint8:
         return
-    if one_vector(matched.training.inputs).shape[1] > MOST_COLUMNS:
+    if has_many_columns(matched):
         # What moves every column a little shows in none of the few that are compared.
         moved = _changed_by(matched, offset_of_all(matched), seed=seed)
         yield moved._replace(is_suspected=True)
@@ -214,12 +229,12 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
-    then the surest items of the pool suggest a change, too. Where none are, columns that lie apart
-    as a whole come first.
+    then the surest items of the pool suggest a change, too. Where hardly any are, columns that lie
+    apart as a whole come first.
     """
     assert found.inputs is not None
     assert found.last is not None
-    if not found.last.is_possible and found.training.inputs.dtype != np.uint8:
+    if found.sure_share < HARDLY_ANY and found.training.inputs.dtype != np.uint8:
         again = _changed_by(found, offset_of_all(found), seed=seed)
         if again.sure_share >= found.sure_share + CLEARLY_MORE:
             return again
@@ -363,7 +378,11 @@ def column_changes(sure: SureItems) -> list[Change]:
 
 
 def offset_of_all(found: Matched) -> ColumnChange:
-    """The offset between all items of the pool and all labelled ones, whatever their classes."""
+    """The offset between all items of the pool and all labelled ones, whatever their classes.
+
+    Of many columns unknown items move some as far as a source does, so these are all moved by the
+    same share of their deviation: the median over them.
+    """
     pooled = found.pooled
     pool = in_spreads(one_vector(pooled.of_pool(pooled.inputs)))
     held_back, training = (
@@ -372,7 +391,22 @@ def offset_of_all(found: Matched) -> ColumnChange:
     )
     labelled = np.concatenate([held_back, training])
     deviations = labelled.std(axis=0)
-    alike = [np.zeros(len(items), int) for items in (pool, labelled)]
-    offset = column_offset(pool, labelled, alike[0], alike[1], deviations)
+    if pool.shape[1] > MOST_COLUMNS:
+        offset = common_share(pool, labelled, deviations) * deviations
+    else:
+        alike = [np.zeros(len(items), int) for items in (pool, labelled)]
+        offset = column_offset(pool, labelled, alike[0], alike[1], deviations)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return ColumnChange(offset, 0.0, deviations)
+
+
+def common_share(pool: np.ndarray, labelled: np.ndarray, deviations: np.ndarray) -> float:
+    """The median over columns of how far the pool lies above labelled items, in deviations.
+
+    >>> items = np.random.default_rng(0).normal(size=(200, 50))
+    >>> round(common_share(items + 0.1, items, np.ones(50)), 3)
+    0.1
+    """
+    apart = locations(pool)[0] - locations(labelled)[0]
+    varies = deviations > 0
+    return float(np.median(apart[varies] / deviations[varies])) if varies.any() else 0.0
