@@ -183,7 +183,7 @@ def _explained(found: Matched, *, seed: int) -> Matched | None:
     while further is not None and further.sure_share < FEWEST_THERE:
         has_room = len(further.changes) < MOST_STEPS
         further = with_change(further, seed=seed) if has_room else None
-    if further is None:
+    if further is None or not further.changes:
         return None
     further = _changed_while_apart(further, seed=seed)
     signs, names, is_spy, is_judge = found.inputs.free
