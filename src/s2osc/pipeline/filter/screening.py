@@ -329,7 +329,7 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
         n_labelled=found.n_compared,
         differ=still_differ or (bool(matched.changes) and not matched.is_suspected),
         signs=tuple(clear) if still_differ else (),
-        changes=tuple(change.in_words() for change in matched.changes),
+        changes=tuple(filter(None, (change.in_words() for change in matched.changes))),
         still_differ=still_differ,
         is_suspected=matched.is_suspected,
     )

@@ -50,7 +50,10 @@ MANY_COMPARED = 200
 """Surely known labelled items, from which on a source that matters shows in the comparison."""
 HARDLY_ANY = 0.1
 """Of the surely known items: if no class has more, not even a pool that is mostly unknown explains
-it, and an offset of all columns is tried, which unknown items sway."""
+it, and an offset of all columns is tried first."""
+HEAVY = 3.0
+"""Spreads that the deviation of a column has at least if its tails are heavy; a Gaussian one has
+one."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
 STRONG_NOISE = (0.2, 0.1)
@@ -378,10 +381,11 @@ def column_changes(sure: SureItems) -> list[Change]:
 
 
 def offset_of_all(found: Matched) -> ColumnChange:
-    """The offset between all items of the pool and all labelled ones, whatever their classes.
+    """All columns moved by the same share of their deviation, those with heavy tails by their own.
 
-    Of many columns unknown items move some as far as a source does, so these are all moved by the
-    same share of their deviation: the median over them.
+    Classes are not looked at, and unknown items move single columns as far as a source does; the
+    median over the columns is hardly swayed by them. It is too rough for columns whose deviation is
+    many spreads.
     """
     pooled = found.pooled
     pool = in_spreads(one_vector(pooled.of_pool(pooled.inputs)))
@@ -391,11 +395,9 @@ def offset_of_all(found: Matched) -> ColumnChange:
     )
     labelled = np.concatenate([held_back, training])
     deviations = labelled.std(axis=0)
-    if pool.shape[1] > MOST_COLUMNS:
-        offset = common_share(pool, labelled, deviations) * deviations
-    else:
-        alike = [np.zeros(len(items), int) for items in (pool, labelled)]
-        offset = column_offset(pool, labelled, alike[0], alike[1], deviations)
+    offset = common_share(pool, labelled, deviations) * deviations
+    own = locations(pool)[0] - locations(labelled)[0]
+    offset = np.where(deviations > HEAVY, own, offset)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return ColumnChange(offset, 0.0, deviations)
 
