@@ -182,13 +182,17 @@ def _explained(found: Matched, *, seed: int) -> Matched | None:
     not, nothing in the pool may be known: None.
     """
     assert found.inputs is not None
-    further: Matched | None = found
-    while further is not None and further.sure_share < FEWEST_THERE:
-        has_room = len(further.changes) < MOST_STEPS
-        further = with_change(further, seed=seed) if has_room else None
-    if further is None or not further.changes:
+    further = with_change(found, seed=seed)
+    if further is None:
         return None
+    change = further.changes[0]
+    is_offset = isinstance(change, ColumnChange) and not change.noise
+    if is_offset and further.sure_share < FEWEST_THERE:
+        # An offset moves items, and more can be seen from there; noise just covers all of them.
+        further = with_change(further, seed=seed) or further
     further = _changed_while_apart(further, seed=seed)
+    if further.sure_share < FEWEST_THERE:
+        return None
     signs, names, is_spy, is_judge = found.inputs.free
     first = _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
     return further._replace(first=first)
