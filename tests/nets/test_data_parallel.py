@@ -37,7 +37,7 @@ def test_two_processes_make_the_step_of_one(tmp_path):
     network(inputs).square().mean().backward()
     expected = [parameter.grad for parameter in network.parameters()]
     for rank in (0, 1):
-        found = torch.load(f"{place}-{rank}")
+        found = torch.load(f"{place}-{rank}", weights_only=True)
         for gradient, wanted in zip(found, expected, strict=True):
             torch.testing.assert_close(gradient, wanted)
 
