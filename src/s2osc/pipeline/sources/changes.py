@@ -164,11 +164,20 @@ def column_offset(
     if not precision:
         return np.zeros(pool.shape[1])
     difference, error = np.asarray(total / precision), variance / precision**2
-    varies = deviations > 0
-    common = np.median(difference[varies] / deviations[varies]) if varies.any() else 0.0
+    common = common_share(difference, deviations)
     apart = difference - common * deviations
     kept = np.clip(1 - error / np.maximum(apart**2, 1e-12), 0.0, 1.0)
     return np.asarray(common * deviations + apart * kept)
+
+
+def common_share(apart: np.ndarray, deviations: np.ndarray) -> float:
+    """The median over columns of how far they lie apart, in deviations.
+
+    >>> common_share(np.array([0.1, 0.2, 9.0, 5.0]), np.array([1.0, 1.0, 3.0, 0.0]))
+    0.2
+    """
+    varies = deviations > 0
+    return float(np.median(apart[varies] / deviations[varies])) if varies.any() else 0.0
 
 
 def locations(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,6 +22,7 @@ from s2osc.pipeline.sources.changes import (
     Change,
     ColumnChange,
     column_offset,
+    common_share,
     image_changes,
     locations,
 )
@@ -399,20 +400,7 @@ def offset_of_all(found: Matched) -> ColumnChange:
     )
     labelled = np.concatenate([held_back, training])
     deviations = labelled.std(axis=0)
-    offset = common_share(pool, labelled, deviations) * deviations
     own = locations(pool)[0] - locations(labelled)[0]
-    offset = np.where(deviations > HEAVY, own, offset)
+    offset = np.where(deviations > HEAVY, own, common_share(own, deviations) * deviations)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return ColumnChange(offset, 0.0, deviations)
-
-
-def common_share(pool: np.ndarray, labelled: np.ndarray, deviations: np.ndarray) -> float:
-    """The median over columns of how far the pool lies above labelled items, in deviations.
-
-    >>> items = np.random.default_rng(0).normal(size=(200, 50))
-    >>> round(common_share(items + 0.1, items, np.ones(50)), 3)
-    0.1
-    """
-    apart = locations(pool)[0] - locations(labelled)[0]
-    varies = deviations > 0
-    return float(np.median(apart[varies] / deviations[varies])) if varies.any() else 0.0
