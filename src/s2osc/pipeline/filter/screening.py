@@ -154,8 +154,7 @@ def filter_pool(
     filtered = replace(
         plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
     )
-    is_inexact = bool(matched.changes) and not matched.is_suspected
-    strange = max(matched.unexplained, MATCHED_TOLERANCE if is_inexact else 0.0)
+    strange = max(matched.unexplained, MATCHED_TOLERANCE if matched.is_changed else 0.0)
     if sources.differ:
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
         strange = max(strange, SOURCE_TOLERANCE)
@@ -316,10 +315,11 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
     last, signs = filtered.sources, filtered.sign_names
     if last is None or matched.first is None:
         return None
-    found = matched.first if matched.changes else last
+    found = matched.first if matched.changes or matched.of_photos else last
     if not found.is_possible:
         return None
     still_differ = not matched.is_suspected and (last.differ or matched.is_apart)
+    changes = (*matched.of_photos, *matched.changes)
     order = np.argsort(-np.abs(last.deviations), kind="stable")
     clear = [signs[i] for i in order if abs(last.deviations[i]) > CLEAR_MOVE]
     return SourcesAudit(
@@ -327,9 +327,10 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
         level=LEVEL,
         n_pool=found.n_sure,
         n_labelled=found.n_compared,
-        differ=still_differ or (bool(matched.changes) and not matched.is_suspected),
+        differ=still_differ or matched.is_changed,
         signs=tuple(clear) if still_differ else (),
-        changes=tuple(filter(None, (change.in_words() for change in matched.changes))),
+        changes=tuple(filter(None, (change.in_words() for change in changes))),
         still_differ=still_differ,
         is_suspected=matched.is_suspected,
+        tolerance=MATCHED_TOLERANCE if matched.is_changed else 0.0,
     )
