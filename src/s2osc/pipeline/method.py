@@ -37,7 +37,9 @@ from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.sources.matching import (
     Matched,
+    Photos,
     compare_inputs,
+    match_photos,
     match_sources,
     suspected_sources,
 )
@@ -185,20 +187,44 @@ class S2OSCMethod:
         taught = train_teacher(known, self.teacher, self.augmentation, seed=seed, device=device)
         return KnownOnlyModel(taught.teacher, scaling)
 
-    def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> Solution:
+    def fit(
+        self,
+        known: Labelled,
+        pool: np.ndarray,
+        *,
+        seed: int,
+        device: str = "cpu",
+        photos: Photos | None = None,
+    ) -> Solution:
+        """Every step, from labelled items and a pool to the answer.
+
+        ``photos`` are those that the items are features of, where a camera may have changed them.
+        """
         if len(pool) < 2:
             raise DataError(f"the pool has {len(pool)} item; give at least two")
         clock = Stopwatch()
         with clock("sources"):
+            by_photos = self.match_photos(known, pool, photos, seed=seed)
+            known = known if by_photos is None else by_photos.training
             scaling = fit_scaling(known.inputs, pool)
             known, pool = scaling.transform_items(known), scaling.transform(pool)
             matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
+            if by_photos is not None:
+                matched = matched.after(by_photos)
         with clock("teacher"):
             teacher, of_training = self._train_teacher(matched.training, seed=seed, device=device)
         solution = self.solve(
             teacher, of_training, matched, clock, labelled=known, seed=seed, device=device
         )
         return solution.with_scaling(scaling)
+
+    def match_photos(
+        self, known: Labelled, pool: np.ndarray, photos: Photos | None, *, seed: int
+    ) -> Matched | None:
+        """Labelled features as if their photos were of the pool's source; None: no photos."""
+        if photos is None or self.filtering.by != "seeds" or not self.seeds.share:
+            return None
+        return match_photos(known, pool, photos, seed=seed)
 
     def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
         """Labelled items as if from the source of the pool; as they are in the paper's method."""
@@ -336,7 +362,9 @@ class S2OSCMethod:
             with clock("folds"):
                 own = derive(seed, f"fold {number}")
                 again = compare_inputs(training, pooled, seed=own)
-                again = again._replace(changes=matched.changes, first=matched.first)
+                again = again._replace(
+                    changes=matched.changes, first=matched.first, of_photos=matched.of_photos
+                )
                 teacher, of_training = self._train_teacher(training, seed=own, device=device)
                 found = teacher.outputs(pooled.inputs)
                 filtered = filter_pool(found, of_training, again, self.filtering, seed=own)
@@ -497,7 +525,7 @@ def make_trust(
         sources=audit_sources(filtered, matched),
         purity=selection.purity,
         groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
-    ).with_missed()
+    ).as_sources_allow()
     return Trust(evidence=verdict.evidence, audit=audit, odds=verdict.odds)
 
 
