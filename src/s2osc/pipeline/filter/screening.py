@@ -5,7 +5,6 @@ says whether anything in the pool is unknown. If the sources differ, held-back i
 that of the pool before they are compared with it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -25,7 +24,7 @@ from s2osc.pipeline.filter.signs import (
     Signs,
     measure_signs,
     rankings,
-    scores_of_signs,
+    score_of_signs,
     sum_of_signs,
 )
 from s2osc.pipeline.sources.comparison import (
@@ -174,28 +173,8 @@ def filter_pool(
         far_end = min(far_end, far_end_of_inputs)
     if strange:
         p_value = max(p_value, far_end)
-    filtered = replace(filtered, by_inputs=by_inputs, p_value=p_value)
-    scores = scores_of_signs(signs, names, pooled.is_spy)
-    return replace(filtered, score=choose_score(scores, filtered, pooled))
-
-
-def choose_score(scores: Sequence[np.ndarray], filtered: Filtered, pooled: Pool) -> np.ndarray:
-    """The first score, unless the spies say that another one finds clearly more.
-
-    Clearly is what goes beyond the error of a share among so many spies.
-    """
-    n_spies = len(pooled.spy_labels)
-    if not n_spies:
-        return scores[0]
-    known = softmax(filtered.outputs.logits, axis=1)
-    rated = [
-        estimated_f_out_at(
-            filtered.evidence(score, known, pooled, by="spies"), DecisionSettings(rule="seeds")
-        )
-        for score in scores
-    ]
-    best = int(np.argmax(rated))
-    return scores[best if rated[best] > rated[0] + n_spies**-0.5 else 0]
+    score = score_of_signs(signs, names, pooled.is_spy)
+    return replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
 
 
 def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
@@ -250,7 +229,7 @@ def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> 
         p_value=unknown_test.most_agree([p_value_of_fold(fold) for fold in measured.folds]),
     )
     scores = rankings(first.signs, names, is_spy)
-    chosen = scores.shape[1] - 1  # the sum
+    chosen = scores.shape[1] - 1  # all signs together
     if len(measured.folds) > 1:
         chosen = _best_ranking(measured.folds[1], is_spy, answer)
     score = scores[:, chosen]
@@ -274,7 +253,7 @@ def _best_ranking(fold: InputSigns, is_chooser: np.ndarray, answer: Evidence) ->
             seed_weight=np.ones(m),
         )
         rated.append(estimated_f_out_at(evidence, DecisionSettings(rule="seeds")))
-    # The sum, which is last, unless another one finds more.
+    # All signs together, which is last, unless another one finds more.
     return len(rated) - 1 - int(np.argmax(rated[::-1]))
 
 

@@ -39,8 +39,6 @@ N_TEACHING_FOLDS = 3
 what is usual, and the others, more than half, judge."""
 KNOWN_NEIGHBOURS = "known neighbours, inputs "
 """How the signs of neighbours among the inputs are named, before the number of their space."""
-TIES = 1e-3
-"""What a second score counts that only parts equal values of the first."""
 LEAST_SPREAD = 0.25
 """Of the common spread: what a class that hardly varies counts with at least."""
 
@@ -272,25 +270,23 @@ def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> n
     return signs.by_family(values).mean(axis=1)
 
 
-def scores_of_signs(
-    signs: Signs, names: np.ndarray, is_reference: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """Scores (n,) of how distinct every item is: by both of the following, and by either alone.
+def score_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
+    """(n,) how distinct every item is: its rank by two scores, added.
 
     The sum of all families, which no single one misleads; and the neighbours among the inputs,
     which f has no part in: f looks at what tells known classes apart, and that may hide a new one.
-    Ranks are added, and break ties. Nothing is learnt from the pool.
+    Nothing is learnt from the pool.
     """
     by_all = ranks(sum_of_signs(signs, names, is_reference))
     near = np.array([is_of_inputs(name) for name in signs.names])
     if not near.any():
-        return (by_all,)
-    by_near = np.mean([ranks(column) for column in signs.take(near).columns.T], axis=0)
-    return by_all + by_near, by_near + TIES * by_all, by_all
+        return by_all
+    of_near = [ranks(column) for column in signs.take(near).columns.T]
+    return by_all + ranks(np.mean(of_near, axis=0))
 
 
 def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
-    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all.
+    """(n, m) scores to find the unknown by: each kind of sign, the sum of all, and the score.
 
     A sign by itself is standardised over all classes: the spread of each is known too roughly for
     the very top of a ranking, and the test looks at each predicted class by itself, too.
@@ -298,7 +294,8 @@ def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.nd
     nameless = np.zeros(len(names), int)
     values = [standardise(column, nameless, is_reference) for column in signs.columns.T]
     of_kinds = signs.by_kind(np.stack(values, axis=1))
-    return np.column_stack([of_kinds, sum_of_signs(signs, names, is_reference)])
+    total = sum_of_signs(signs, names, is_reference)
+    return np.column_stack([of_kinds, total, score_of_signs(signs, names, is_reference)])
 
 
 def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
