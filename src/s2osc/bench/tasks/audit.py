@@ -24,7 +24,7 @@ from s2osc.metrics import evaluate, weighted_scores
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions
-from s2osc.pipeline.method import Solution
+from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
 from s2osc.types import UNKNOWN, Labelled, Split
