@@ -88,7 +88,7 @@ def write_results(folder: Path, n: int) -> None:
     result = make_result(evidence, kind % N_LEAVES, Origin.now(pool=folder / "pool.npz"))
     out = folder / "out"
     out.mkdir()
-    write_summary(out, result.summary())
+    write_summary(out, result.summary.to_json())
     write_tables(out, result)
     write_measured(out, result)
     centres = random.normal(size=(2 * N_CLASSES, 16))
