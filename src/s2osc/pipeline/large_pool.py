@@ -42,7 +42,7 @@ from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.filter.distinctness import Partition, distinctness
 from s2osc.pipeline.filter.score import squash
 from s2osc.pipeline.labelled_roles import Roles, assign_roles
-from s2osc.pipeline.method import S2OSCMethod, Solution, Trust
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.sampling import (
     SKIPPED,
@@ -54,6 +54,7 @@ from s2osc.pipeline.sampling import (
     fit_strangeness,
 )
 from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.solution import Solution, Trust
 from s2osc.pipeline.sources.matching import Photos
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.progress import Stopwatch

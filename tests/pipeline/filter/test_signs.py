@@ -224,7 +224,7 @@ def test_a_spy_and_an_item_of_the_pool_that_change_places_keep_signs_without_spi
         measure(order).without_spies.columns,
         measured.without_spies.columns[order],
         rtol=1e-5,
-        atol=1e-6,
+        atol=1e-5,
     )
 
 

@@ -23,7 +23,8 @@ from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions
-from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.solution import Solution
 from s2osc.pipeline.sources.matching import Photos
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng

@@ -24,7 +24,7 @@ from s2osc.nets.backbones import load_backbone
 from s2osc.nets.features import compute_photo_items
 from s2osc.nets.network_cache import NetworkCache
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.method import Solution
+from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Answer, Labelled, Method, Predictions, Recogniser, Split
 

@@ -264,10 +264,7 @@ def _stack(found: Sequence[tuple[str, str, np.ndarray]]) -> Signs:
 
 def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
     """(n,) the mean over the families of the standardised signs."""
-    values = np.stack(
-        [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
-    )
-    return signs.by_family(values).mean(axis=1)
+    return signs.by_family(standardise(signs.columns, names, is_reference)).mean(axis=1)
 
 
 def score_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
@@ -292,33 +289,33 @@ def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.nd
     the very top of a ranking, and the test looks at each predicted class by itself, too.
     """
     nameless = np.zeros(len(names), int)
-    values = [standardise(column, nameless, is_reference) for column in signs.columns.T]
-    of_kinds = signs.by_kind(np.stack(values, axis=1))
+    of_kinds = signs.by_kind(standardise(signs.columns, nameless, is_reference))
     total = sum_of_signs(signs, names, is_reference)
     return np.column_stack([of_kinds, total, score_of_signs(signs, names, is_reference)])
 
 
 def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
-    """Values in units of the upper spread of the reference items of the same predicted class.
+    """Columns in units of the upper spread of the reference items of the same predicted class.
 
     Far out they grow as their logarithm, so that no sign silences the others.
 
     >>> standardise(np.array([0.0, 1, 2, 4]), np.zeros(4, int), np.arange(4) < 3).round(2).tolist()
     [-1.05, 0.0, 1.05, 2.03]
     """
-    reference = values[is_reference]
-    middle, spread = _middle_and_spread(reference)
-    centred = np.empty(len(values))
+    middle, spread = _middle_and_spread(values[is_reference])
+    centred = np.empty(values.shape)
     for name in np.unique(names):
-        own = values[is_reference & (names == name)]
-        at, scale = _middle_and_spread(own) if len(own) >= FEWEST_OF_CLASS else (middle, spread)
         rows = names == name
-        centred[rows] = (values[rows] - at) / max(scale, LEAST_SPREAD * spread, 1e-12)
+        own = values[is_reference & rows]
+        at, scale = _middle_and_spread(own) if len(own) >= FEWEST_OF_CLASS else (middle, spread)
+        least = np.maximum(LEAST_SPREAD * spread, 1e-12)
+        centred[rows] = (values[rows] - at) / np.maximum(scale, least)
     return np.arcsinh(centred)
 
 
-def _middle_and_spread(values: np.ndarray) -> tuple[float, float]:
+def _middle_and_spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column."""
     if not len(values):
-        return 0.0, 1.0
-    middle, upper = np.quantile(values, [0.5, 0.9])
-    return float(middle), float(upper - middle)
+        return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
+    middle, upper = np.quantile(values, [0.5, 0.9], axis=0)
+    return middle, upper - middle
