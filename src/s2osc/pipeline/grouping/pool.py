@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from s2osc.lazy import lazily
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.record import GroupsAudit
@@ -9,6 +10,8 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_un
 from s2osc.pipeline.grouping.space import GroupingSpace, fit_space, whitened
 from s2osc.seeding import rng
 from s2osc.types import Labelled
+
+threadpoolctl = lazily("threadpoolctl")
 
 N_COMPARED = 2_000
 """Labelled items that tell what a class looks like."""
@@ -36,14 +39,16 @@ def group_pool(
     unknown = one_vector(pooled.of_pool(pooled.inputs)[is_unknown])
     space = fit_space(known, labels, unknown, seed=seed)
     reduced = space.reduce(known)
-    grouping = group_unknown(
-        unknown=space.transform(unknown),
-        known=whitened(reduced, space.whitening),
-        labels=labels,
-        settings=settings,
-        reduced=reduced,
-        seed=seed,
-    )
+    # Episodes are thousands of small matrices: threads that wait for each other take longer.
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        grouping = group_unknown(
+            unknown=space.transform(unknown),
+            known=whitened(reduced, space.whitening),
+            labels=labels,
+            settings=settings,
+            reduced=reduced,
+            seed=seed,
+        )
     return space, grouping
 
 
