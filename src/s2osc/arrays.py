@@ -1,7 +1,8 @@
 """Arrays of rows: in chunks, at unit length, their distances, and reduced to few dimensions."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -9,6 +10,25 @@ from s2osc.lazy import lazily
 from s2osc.seeding import derive
 
 decomposition = lazily("sklearn.decomposition")
+threadpoolctl = lazily("threadpoolctl")
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+def in_one_thread(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    """The function, with the linear algebra of numpy and scipy in one thread.
+
+    On matrices as small as ours, threads that wait for each other take two to three times as long,
+    and much longer where other work keeps one of them from running.
+    """
+
+    @wraps(function)
+    def limited(*given: Given.args, **more: Given.kwargs) -> Found:
+        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+            return function(*given, **more)
+
+    return limited
 
 
 def chunks(n: int, size: int = 4_096) -> list[slice]:

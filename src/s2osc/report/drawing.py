@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from s2osc.arrays import chunks, leading_components, squared_distances, tsne
+from s2osc.arrays import chunks, in_one_thread, leading_components, squared_distances, tsne
 from s2osc.files import check_regular, guarded, parse_json
 from s2osc.pipeline.audit.check import check_order
 from s2osc.progress import track
@@ -214,6 +214,7 @@ def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int
 # --- the map: neighbours in the embedding are neighbours on the page --------------------------
 
 
+@in_one_thread
 def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
     """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
     items = sample_items(kinds, MAP_ITEMS, seed=seed)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import softmax
 
+from s2osc.arrays import in_one_thread
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import known_confidence
@@ -123,6 +124,7 @@ class Filtered:
         )
 
 
+@in_one_thread
 def filter_pool(
     teacher_outputs: TeacherOutputs,
     of_training: TeacherOutputs,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s2osc.lazy import lazily
+from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.record import GroupsAudit
@@ -11,12 +11,11 @@ from s2osc.pipeline.grouping.space import GroupingSpace, fit_space, whitened
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
-threadpoolctl = lazily("threadpoolctl")
-
 N_COMPARED = 2_000
 """Labelled items that tell what a class looks like."""
 
 
+@in_one_thread
 def group_pool(
     training: Labelled,
     pooled: Pool,
@@ -39,16 +38,14 @@ def group_pool(
     unknown = one_vector(pooled.of_pool(pooled.inputs)[is_unknown])
     space = fit_space(known, labels, unknown, seed=seed)
     reduced = space.reduce(known)
-    # Episodes are thousands of small matrices: threads that wait for each other take longer.
-    with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        grouping = group_unknown(
-            unknown=space.transform(unknown),
-            known=whitened(reduced, space.whitening),
-            labels=labels,
-            settings=settings,
-            reduced=reduced,
-            seed=seed,
-        )
+    grouping = group_unknown(
+        unknown=space.transform(unknown),
+        known=whitened(reduced, space.whitening),
+        labels=labels,
+        settings=settings,
+        reduced=reduced,
+        seed=seed,
+    )
     return space, grouping
 
 
