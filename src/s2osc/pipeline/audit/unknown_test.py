@@ -135,7 +135,11 @@ def _nested_tops(
     for size, n_own, in_top in zip(sizes, n_judges, counts.T, strict=True):
         numbers = np.arange(min(in_top.max(), n_own) + 1)
         masses = few_judges(numbers, size, n_own, in_top[:, None])
-        sums = [np.convolve(s, mass) for s, mass in zip(sums, masses, strict=True)]
+        # A small top has few judges at most; the zeros of all others would take most of the time.
+        sums = [
+            np.convolve(s, mass[: n_top + 1])
+            for s, mass, n_top in zip(sums, masses, in_top, strict=True)
+        ]
     logs = [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
     return Tops(judges, segment, logs)
 
