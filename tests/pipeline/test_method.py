@@ -99,10 +99,29 @@ def test_where_another_source_is_suspected_only_changed_items_go_through_f_again
         return iter(found)
 
     monkeypatch.setattr(method_module, "suspected_sources", suspect)
+    monkeypatch.setattr(method_module, "stands_out_by_inputs", lambda *_, seed: False)
     model = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0).model
     assert found
     n_answered = (1 + len(found)) * len(BLOBS.known) + len(BLOBS.pool)
     assert answered[id(model.teacher.network)] == n_answered
+
+
+@pytest.mark.usefixtures("just_as_users_get_it")
+def test_what_stands_out_by_its_inputs_alone_needs_no_f_for_a_suspected_source(
+    answered, monkeypatch
+):
+    judged, found = method_module.stands_out_by_inputs, []
+
+    def judge(suspected, level, *, seed):
+        found.append(judged(suspected, level, seed=seed))
+        return found[-1]
+
+    monkeypatch.setattr(method_module, "stands_out_by_inputs", judge)
+    model = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0).model
+    assert found
+    n_answered = (1 + found.count(False)) * len(BLOBS.known) + len(BLOBS.pool)
+    assert answered[id(model.teacher.network)] == n_answered
+    assert True in found
 
 
 def test_every_item_goes_through_f_once_where_nothing_is_unknown(answered):

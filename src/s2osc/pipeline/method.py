@@ -16,7 +16,12 @@ from s2osc.pipeline.filter.distinctness import (
     FilterSettings,
     Partition,
 )
-from s2osc.pipeline.filter.screening import Filtered, filter_pool, with_sure_items
+from s2osc.pipeline.filter.screening import (
+    Filtered,
+    filter_pool,
+    stands_out_by_inputs,
+    with_sure_items,
+)
 from s2osc.pipeline.filter.selection import Selection, select_distinct, select_nothing
 from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.grouping.pool import group_pool
@@ -326,6 +331,8 @@ class S2OSCMethod:
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
         for suspected in suspected_sources(matched, seed=seed):
+            if stands_out_by_inputs(suspected, self.decision.level, seed=seed):
+                continue
             # Labelled items are changed, the pool is not.
             of_held_back = teacher.outputs(suspected.pooled.of_held_back(suspected.pooled.inputs))
             changed = found.first(suspected.pooled.n).followed_by(of_held_back)

@@ -23,6 +23,8 @@ N_DRAWN = 1_000
 AT_ONCE = 100
 ENOUGH_AS_SMALL = 20
 """No more is drawn once so many draws are as extreme (Besag and Clifford): nothing is unknown."""
+NEGLIGIBLE = 1e-25
+"""A chance that is lost in the rounding of others."""
 FAR_ENDS = (0.02, 0.05, 0.1)
 """Shares of the seeds above the thresholds that count where the sources differ."""
 N_TESTS = 300
@@ -45,7 +47,8 @@ class Tops(NamedTuple):
         cells = (of_draw + self.segment[drawn[:, self.judges]]).ravel()
         counts = np.bincount(cells, minlength=n_draws * (n_tops + 1))
         found = counts.reshape(n_draws, n_tops + 1).cumsum(axis=1)
-        chances = [c[found[:, i]] for i, c in enumerate(self.log_chances)]
+        # Beyond the numbers that a table goes up to, the chance of at most so many is 1.
+        chances = [c[np.minimum(found[:, i], len(c) - 1)] for i, c in enumerate(self.log_chances)]
         return np.asarray(np.min(chances, axis=0))
 
 
@@ -135,7 +138,10 @@ def _nested_tops(
     for size, n_own, in_top in zip(sizes, n_judges, counts.T, strict=True):
         numbers = np.arange(min(in_top.max(), n_own) + 1)
         masses = few_judges(numbers, size, n_own, in_top[:, None])
-        sums = [np.convolve(s, mass) for s, mass in zip(sums, masses, strict=True)]
+        # Far more judges than are likely play no part where few are found, not even in ratio: given
+        # that a sum is small, its parts are smaller still (Efron). They would take most time.
+        n_likely = masses.shape[1] - (masses[:, ::-1] > NEGLIGIBLE).argmax(axis=1)
+        sums = [np.convolve(s, mass[:n]) for s, mass, n in zip(sums, masses, n_likely, strict=True)]
     logs = [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
     return Tops(judges, segment, logs)
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import softmax
 
+from s2osc.arrays import in_one_thread
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import known_confidence
@@ -25,6 +26,7 @@ from s2osc.pipeline.filter.signs import (
     measure_signs,
     rankings,
     score_of_signs,
+    signs_of_fold,
     sum_of_signs,
 )
 from s2osc.pipeline.sources.comparison import (
@@ -121,6 +123,7 @@ class Filtered:
         )
 
 
+@in_one_thread
 def filter_pool(
     teacher_outputs: TeacherOutputs,
     of_training: TeacherOutputs,
@@ -263,6 +266,28 @@ def p_value_of_fold(fold: InputSigns) -> float:
     return unknown_test.anything_unknown(
         scores[is_tested], fold.names[is_tested], fold.is_judge[is_tested]
     )
+
+
+def stands_out_by_inputs(matched: Matched, level: float, *, seed: int) -> bool:
+    """Whether the inputs alone say at a level that something is unknown, whatever f says.
+
+    Then ``filter_pool`` says so, too, unless it finds that the sources differ. This takes no f, and
+    no more folds than make a majority.
+    """
+    inputs = matched.inputs
+    assert inputs is not None
+    if matched.pooled.is_extra is not None or not inputs.free.is_judge.any():
+        return False
+    n_folds = len(inputs.folds)
+    majority = inputs.folds[: n_folds // 2 + 1]
+    of_one_fold = level / 2 * len(majority) / n_folds  # beside the test by f (Bonferroni, Rueger)
+    for number, teaches in enumerate(majority):
+        fold = inputs.free
+        if number:
+            fold = signs_of_fold(inputs.spaces, inputs.labels, teaches, seed=seed)
+        if not fold.is_spy.any() or p_value_of_fold(fold) > of_one_fold:
+            return False
+    return True
 
 
 def with_sure_items(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
@@ -331,6 +332,7 @@ def _changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
     )
 
 
+@in_one_thread
 def compare_inputs(
     training: Labelled, pooled: Pool, photos: Photos | None = None, *, seed: int
 ) -> Matched:
