@@ -50,10 +50,11 @@ benchmark-stream: $(READY)  ## seconds of a window of 6,000 digits; needs MNIST 
 	$(BIN)/python benchmarks/stream_window.py
 
 benchmark-page: $(READY)  ## how quick the page is with 10,000 and 100,000 items; needs chromium and free cores
-	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/page.py --to benchmarks/page.json
 
-benchmark-scale: $(READY)  ## how cost and memory grow from 10^4 to 10^7 vectors; needs 6 GB of disk and two free cores
+benchmark-scale: $(READY)  ## how cost and memory grow from 10^4 to 10^7 vectors; half an hour, needs Ray, 6 GB of disk and free cores
 	$(BIN)/python benchmarks/scale.py --ray 1,2 --to benchmarks/scale.json
+	$(BIN)/python benchmarks/scale.py --show benchmarks/scale.json --figure docs/figures/scale.png
 
 setup: $(READY)
 

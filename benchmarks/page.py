@@ -1,6 +1,7 @@
 """How quick is the page, and how large its server?
 
-    python benchmarks/page.py [--items 10000 100000] [--folder DIR]
+    python benchmarks/page.py [--items 10000 100000] [--folder DIR] [--to FILE.json]
+    python benchmarks/page.py --show FILE.json      a record as the table of docs/page.md
 
 Results of made-up scores and small pictures are written, `s2osc page` is started on them as a user
 does, and a browser (Chromium, through Playwright) opens it. Printed are, for each number of items:
@@ -15,11 +16,13 @@ does, and a browser (Chromium, through Playwright) opens it. Printed are, for ea
     thumbnails  pictures per second, over 6 connections
     memory      MB of the server, at most                       at most 600
 
-The exit code is 1 where a limit is passed. Timings are for free cores.
+The exit code is 1 where a limit is passed. Timings are for free cores; the record holds the load
+of the machine, too.
 """
 
 import argparse
 import http.client
+import json
 import os
 import re
 import statistics
@@ -48,6 +51,7 @@ from s2osc.pipeline.group_tree import GroupTree
 from s2osc.report.drawing import Drawing, PoolMap, fit_to_page, save_drawing
 from s2osc.settings import flatten
 from s2osc.types import UNKNOWN, Answer
+from s2osc.version import versions
 
 N_CLASSES, N_LEAVES, N_SEEDS = 20, 6, 2_000
 SIDE = 28
@@ -59,19 +63,49 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--to", type=Path)
+    parser.add_argument("--show", type=Path, help="a record, to print as a table instead")
     options = parser.parse_args()
-    passed = False
+    if options.show:
+        print_table(json.loads(options.show.read_text())["figures"])
+        return 0
+    found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         for n in options.items:
             folder = (options.folder or Path(temporary)) / str(n)
             if not (folder / "out" / "summary.json").exists():
                 write_results(folder, n)
-            figures = measure(folder / "out")
+            figures = measure(folder / "out") | {"load": os.getloadavg()[0]}
             words = ", ".join(f"{name} {value:,.4g}" for name, value in figures.items())
-            load = os.getloadavg()[0]
-            print(f"{n:,} items: {words} (load of the machine {load:.1f})", flush=True)
-            passed |= any(figures[name] > limit for name, limit in LIMITS.items())
-    return int(passed)
+            print(f"{n:,} items: {words}", flush=True)
+            found[str(n)] = {name: round(value, 3) for name, value in figures.items()}
+    if options.to:
+        record = {"figures": found, "versions": versions()}
+        options.to.write_text(json.dumps(record, indent=2) + "\n")
+    return int(any(each[name] > limit for each in found.values() for name, limit in LIMITS.items()))
+
+
+ROWS = {
+    "start": ("start", "s", 1),
+    "core": ("start, seconds of a core", "", 1),
+    "pictures": ("first pictures, after that", "s", 2),
+    "slider": ("slider, the slowest of ten steps", "ms", 0),
+    "frame": ("scrolling, the middle one of 120 frames", "ms", 0),
+    "scrolling": ("scrolling, the longest of them", "ms", 0),
+    "move": ("to move 1,000 items", "ms", 0),
+    "thumbnails": ("thumbnails a second", "", 0),
+    "memory": ("memory of the server, at most", "MB", 0),
+}
+"""How figures are told: in words, their unit, their decimals."""
+
+
+def print_table(figures: dict[str, dict[str, float]]) -> None:
+    """A record as a table of Markdown."""
+    print("| | " + " | ".join(f"{int(n):,} items" for n in figures) + " |")
+    print("| --- |" + " ---: |" * len(figures))
+    for name, (words, unit, decimals) in ROWS.items():
+        told = (f"{each[name]:,.{decimals}f} {unit}".strip() for each in figures.values())
+        print(f"| {words} | " + " | ".join(told) + " |")
 
 
 # --- made-up results -------------------------------------------------------------------------

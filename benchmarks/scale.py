@@ -1,22 +1,30 @@
 """How does the cost of a pool grow, and what does an engine add?
 
     python benchmarks/scale.py [--sizes 10000,100000,1000000] [--ray 1,2] [--to FILE.json]
+    python benchmarks/scale.py --show FILE.json [--figure FILE.png]
 
 Gaussian classes of 128 numbers, one item in fifty of a class that is not known, as Parquet files of
-at most a million rows. Each run is `s2osc classify` in a process of its own. Printed are its wall
-time, what the fit and the answers took, rows a second, and its peak of memory. ``--ray`` repeats
-the largest size up to a million with so many workers of Ray; its start is told apart.
+at most half a million rows. Each run is `s2osc classify` in a process of its own, with as many
+threads as there are cores. Printed are its wall time, the cost per item of the steps that go
+through the pool, and its peak of memory. ``--ray`` runs the sizes that ``--ray-sizes`` names with
+so many workers of Ray, too; its start is told apart.
+
+All of it takes half an hour. It can be done in portions: ``--to`` keeps what the record has of
+other runs, ``--folder`` keeps the items, and ``--prepare`` makes them and stops.
+
+Wanted: at most 20 % between the costs per item from 10^5 on, 1.15 of the time of this process with
+two workers of Ray, 15 minutes and 1.5 GB for ten million. The exit code is 1 where that is missed.
 """
 
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,6 +39,12 @@ SHARE = 0.02
 ROWS_OF_FILE, ROWS_OF_GROUP = 500_000, 65_536
 PER_ITEM = ("strangeness", "sample", "answer")
 """Steps whose cost is in proportion to the pool."""
+ENGINE = "engine"
+"""The step in which an engine starts."""
+FLAT_FROM, FLAT = 100_000, 1.2
+OVERHEAD = 1.15
+MOST_SECONDS, MOST_MEGABYTES = 15 * 60.0, 1.5 * 1_024
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -39,17 +53,35 @@ class Cost:
 
     n: int
     engine: str
-    workers: int
-    threads: int
+    workers: int  # of Ray; 0: one process, with as many threads as there are cores
+    cores: int
     seconds: float
     per_step: dict[str, float]
-    megabytes: float  # at the peak, of the largest process
+    megabytes: float  # at the peak, of the process that was started
     unknown: int  # called so
+    load: float  # of the machine, after it
+
+    @property
+    def which(self) -> tuple[int, str, int]:
+        return self.n, self.engine, self.workers
 
     @property
     def microseconds_per_item(self) -> float:
         """Of the steps that go through the pool."""
         return 1e6 * sum(self.per_step.get(step, 0.0) for step in PER_ITEM) / self.n
+
+    @property
+    def start(self) -> float:
+        """Seconds in which the engine started."""
+        return self.per_step.get(ENGINE, 0.0)
+
+    @property
+    def fit(self) -> float:
+        """Seconds of what does not grow with the pool."""
+        return self.seconds - self.start - self.n * self.microseconds_per_item / 1e6
+
+
+# --- items -----------------------------------------------------------------------------------
 
 
 class Items:
@@ -68,11 +100,13 @@ class Items:
 
 
 def write_items(folder: Path, n: int) -> None:
-    """Labelled items and a pool of n."""
+    """Labelled items and a pool of n, if they are not there yet."""
+    if (folder / "known.npz").exists():
+        return
     items, random = Items(), np.random.default_rng(1)
-    labels = random.integers(0, N_CLASSES, N_KNOWN_ITEMS)
-    np.savez(folder / "known.npz", x=items.draw(labels), y=labels)
-    (folder / "pool").mkdir()
+    known_labels = random.integers(0, N_CLASSES, N_KNOWN_ITEMS)
+    known = items.draw(known_labels)
+    (folder / "pool").mkdir(parents=True, exist_ok=True)
     for number, start in enumerate(range(0, n, ROWS_OF_FILE)):
         size = min(ROWS_OF_FILE, n - start)
         labels = random.integers(0, N_CLASSES, size)
@@ -81,95 +115,165 @@ def write_items(folder: Path, n: int) -> None:
         table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(values, WIDTH)})
         path = folder / "pool" / f"{number:03}.parquet"
         pq.write_table(table, path, row_group_size=ROWS_OF_GROUP, compression="none")
+    np.savez(folder / "known.npz", x=known, y=known_labels)  # last: then all is there
 
 
-def run(folder: Path, n: int, *, engine: str, workers: int, threads: int) -> Cost:
-    out = folder / f"out-{engine}-{workers}"
-    command = [sys.executable, "-m", "s2osc", "classify", "--known", str(folder / "known.npz")]
-    command += ["--pool", str(folder / "pool"), "--out", str(out), "--fit-on"]
-    command += [str(min(50_000, n // 2)), "--engine", engine]
-    command += ["--workers", str(workers)] if engine == "ray" else []
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    started = time.perf_counter()
-    subprocess.run(
-        command,
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env=os.environ | dict.fromkeys(names, str(threads)),
-    )
-    seconds = time.perf_counter() - started
-    # The largest of all processes that have ended so far; sizes rise, so it is this one's.
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1_024
-    summary = json.loads((out / "summary.json").read_text())
+# --- runs ------------------------------------------------------------------------------------
+
+
+def run(folder: Path, n: int, workers: int = 0) -> Cost:
+    """Classify a pool in a process of its own: without workers here, with them by Ray."""
+    command = [sys.executable, "-m", "s2osc", "classify", f"--known={folder / 'known.npz'}"]
+    command += [f"--pool={folder / 'pool'}", f"--fit-on={min(50_000, n // 2)}"]
+    command += ["--engine=ray", f"--workers={workers}"] if workers else []
+    environment = {name: value for name, value in os.environ.items() if name not in THREADS}
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        out = Path(place) / "out"
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [*command, f"--out={out}"], stdout=subprocess.DEVNULL, env=environment
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        if status:
+            raise SystemExit(f"the run of {n:,} items failed")
+        summary = json.loads((out / "summary.json").read_text())
     return Cost(
         n=n,
-        engine=engine,
+        engine="ray" if workers else "local",
         workers=workers,
-        threads=threads,
+        cores=len(os.sched_getaffinity(0)),
         seconds=round(seconds, 1),
         per_step=summary["seconds"],
-        megabytes=round(peak),
+        megabytes=round(used.ru_maxrss / 1_024),
         unknown=summary["counts"]["unknown"],
+        load=round(os.getloadavg()[0], 1),
     )
+
+
+@contextmanager
+def kept_or_temporary(folder: Path | None) -> Iterator[Path]:
+    """A folder for items: one that stays, or one that goes."""
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
 
 
 def show(cost: Cost) -> None:
     steps = ", ".join(f"{name} {value:.1f}" for name, value in cost.per_step.items())
     print(
-        f"{cost.n:>12,} {cost.engine:<6} x{cost.workers} {cost.seconds:>8.1f} s"
+        f"{cost.n:>12,} {cost.engine:<5} {cost.workers or cost.cores} {cost.seconds:>8.1f} s"
         f" {cost.microseconds_per_item:>7.1f} us/item {cost.megabytes:>6.0f} MB   ({steps})",
         flush=True,
     )
 
 
-def print_table(paths: Sequence[Path]) -> None:
-    """Records as a table of Markdown, for docs/scale.md."""
-    records = [json.loads(path.read_text()) for path in paths]
-    costs = [Cost(**each) for record in records for each in record["costs"]]
-    print("| items | engine | threads or workers | wall time | fit | per item | peak of memory |")
+# --- records ---------------------------------------------------------------------------------
+
+
+def read_costs(path: Path) -> list[Cost]:
+    return [Cost(**each) for each in json.loads(path.read_text())["costs"]]
+
+
+def write_costs(path: Path, costs: Sequence[Cost]) -> None:
+    """Write costs in the place of earlier ones of the same runs; others stay."""
+    kept = {cost.which: cost for cost in (*(read_costs(path) if path.exists() else ()), *costs)}
+    record = {"costs": [asdict(kept[each]) for each in sorted(kept)], "versions": versions()}
+    path.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def misses(costs: Sequence[Cost]) -> list[str]:
+    """What is not as wanted, in words."""
+    local = {cost.n: cost for cost in costs if not cost.workers}
+    flat = [cost.microseconds_per_item for n, cost in local.items() if n >= FLAT_FROM]
+    found = []
+    if flat and max(flat) > FLAT * min(flat):
+        found.append(f"costs per item from {FLAT_FROM:,} on lie {max(flat) / min(flat):.2f} apart")
+    for cost in costs:
+        if cost.workers == cost.cores and cost.n in local:
+            ratio = (cost.seconds - cost.start) / local[cost.n].seconds
+            print(f"{cost.n:,} items, {cost.workers} workers of Ray: {ratio:.2f} of the local time")
+            if ratio > OVERHEAD:
+                found.append(f"Ray takes {ratio:.2f} of the local time at {cost.n:,}")
+    for cost in local.values():
+        if cost.seconds > MOST_SECONDS or cost.megabytes > MOST_MEGABYTES:
+            found.append(f"{cost.n:,} items take {cost.seconds:.0f} s, {cost.megabytes:.0f} MB")
+    return found
+
+
+def print_table(costs: Sequence[Cost]) -> None:
+    """A record as a table of Markdown, for docs/scale.md."""
+    print("| items | engine | wall time | its start | fit | per item | peak of memory |")
     print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
-    for cost in sorted(costs, key=lambda cost: (cost.n, cost.engine)):
-        n = cost.workers if cost.engine == "ray" else cost.threads
-        fit = sum(value for step, value in cost.per_step.items() if step not in PER_ITEM)
+    for cost in costs:
+        engine = f"Ray, {cost.workers} workers" if cost.workers else f"local, {cost.cores} threads"
+        start = f"{cost.start:.0f} s" if cost.workers else ""
         print(
-            f"| {cost.n:,} | {cost.engine} | {n} | {cost.seconds:.0f} s | {fit:.0f} s | "
-            f"{cost.microseconds_per_item:.0f} µs | {cost.megabytes / 1_024:.2f} GB |"
+            f"| {cost.n:,} | {engine} | {cost.seconds:.0f} s | {start} | {cost.fit:.0f} s | "
+            f"{cost.microseconds_per_item:.1f} µs | {cost.megabytes / 1_024:.2f} GB |"
         )
 
 
-def measure(sizes: Sequence[int], workers: Sequence[int], threads: int, place: Path) -> list[Cost]:
-    costs = []
-    for n in sizes:
-        with tempfile.TemporaryDirectory(dir=place) as name:
-            write_items(Path(name), n)
-            costs.append(run(Path(name), n, engine="local", workers=1, threads=threads))
-            show(costs[-1])
-            if n == max(size for size in sizes if size <= 1_000_000):
-                for number in workers:
-                    costs.append(run(Path(name), n, engine="ray", workers=number, threads=1))
-                    show(costs[-1])
-    return costs
+def draw(costs: Sequence[Cost], path: Path) -> None:
+    """How cost and memory grow, as a figure."""
+    from matplotlib import pyplot as plt  # noqa: PLC0415  (only here)
+
+    local = [cost for cost in costs if not cost.workers]
+    n = [cost.n for cost in local]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    whole = [1e6 * cost.seconds / cost.n for cost in local]
+    left.loglog(n, whole, "o-", color="#888888", label="everything")
+    passes = [cost.microseconds_per_item for cost in local]
+    left.loglog(n, passes, "o-", color="#1f5fa8", label="passes through the pool")
+    left.set(xlabel="items of the pool", ylabel="µs for each item")
+    left.legend(frameon=False)
+    right.semilogx(n, [cost.megabytes / 1_024 for cost in local], "o-", color="#1f5fa8")
+    right.axhline(MOST_MEGABYTES / 1_024, color="#888888", linestyle=":")
+    right.set(xlabel="items of the pool", ylabel="GB at the peak", ylim=(0, None))
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",") if each]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
-    parser.add_argument("--ray", default="", help="numbers of workers, such as 1,2")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of local runs")
-    parser.add_argument("--place", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--to", type=Path)
-    parser.add_argument("--show", type=Path, nargs="+", help="records, to print as a table instead")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=numbers, default="10000,100000,1000000,10000000")
+    parser.add_argument("--ray", type=numbers, default="", help="numbers of workers, such as 1,2")
+    parser.add_argument("--ray-sizes", type=numbers, default="1000000")
+    parser.add_argument("--folder", type=Path, help="for the items, which stay there")
+    parser.add_argument("--prepare", action="store_true", help="make the items and stop")
+    parser.add_argument("--to", type=Path, help="a record; what it has of other runs stays")
+    parser.add_argument("--show", type=Path, help="a record, to print as a table instead")
+    parser.add_argument("--figure", type=Path, help="with --show: draw it, too")
     options = parser.parse_args()
     if options.show:
-        print_table(options.show)
+        costs = read_costs(options.show)
+        print_table(costs)
+        if options.figure:
+            draw(costs, options.figure)
         return 0
-    sizes = [int(size) for size in options.sizes.split(",")]
-    workers = [int(number) for number in options.ray.split(",") if number]
-    costs = measure(sizes, workers, options.threads, options.place)
-    if options.to:
-        record = {"costs": [asdict(cost) for cost in costs], "versions": versions()}
-        options.to.write_text(json.dumps(record, indent=2) + "\n")
-    return 0
+    costs = []
+    with kept_or_temporary(options.folder) as folder:
+        for n in sorted({*options.sizes, *(options.ray_sizes if options.ray else ())}):
+            write_items(folder / str(n), n)
+            if options.prepare:
+                continue
+            runs = [0] if n in options.sizes else []
+            runs += options.ray if n in options.ray_sizes else []
+            for workers in runs:
+                costs.append(run(folder / str(n), n, workers))
+                show(costs[-1])
+                if options.to:
+                    write_costs(options.to, costs)
+    missed = misses(read_costs(options.to) if options.to and costs else costs)
+    print(*missed, sep="\n")
+    return int(bool(missed))
 
 
 if __name__ == "__main__":

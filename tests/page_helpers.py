@@ -27,6 +27,9 @@ BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 OPTIONS = ["--no-sandbox", "--headless=new", "--disable-gpu", "--no-first-run"]
+ELSEWHERE = "page.example"
+"""A name under which a browser finds this machine as it finds others: what it grants to its own
+machine alone, it grants not here."""
 
 
 def act(**changes: Any) -> dict[str, Any]:
@@ -80,12 +83,12 @@ class Visited:
 class Live(Visited):
     """A page that a thread of the test serves."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, name: str = "127.0.0.1") -> None:
         self.opened = bound_socket("127.0.0.1", 0, first=0)
         self.bound = self.opened.__enter__()
         self.port, self.token = self.bound.getsockname()[1], TOKEN
-        self.host = f"127.0.0.1:{self.port}"
-        app = guarded_app(work, token=TOKEN, port=self.port)
+        self.host = f"{name}:{self.port}"
+        app = guarded_app(work, token=TOKEN, port=self.port, hosts=(name,))
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([self.bound],))

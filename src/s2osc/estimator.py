@@ -1,8 +1,8 @@
 """S2OSC as a scikit-learn estimator: a thin face over the pipeline."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -60,7 +60,7 @@ from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Prep
 from s2osc.pipeline.photo_preparation import describe_photos, prepare_photos
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.storage import load_model, save_model
-from s2osc.progress import shown
+from s2osc.progress import Stopwatch, shown
 from s2osc.settings import FIT_ON, require_choice
 from s2osc.types import UNKNOWN, UNSURE, Labelled, Predictions
 
@@ -118,8 +118,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         A larger pool is fitted on a sample of so many of its rows, with more of the strange ones;
         the model answers for all.
     engine : "local" or "ray"
-        Where the rows of a pool above ``fit_on`` are answered: here, or by workers of Ray (extra
-        ``ray``), which is joined where it runs already.
+        Where networks are trained and the rows of a pool above ``fit_on`` are answered: here, or by
+        workers of Ray (extra ``ray``), which is joined where it runs already.
     settings : mapping or None
         Any other hyper-parameter by name, such as ``{"student.tau": 0.9}``.
     random_state : int, RandomState or None
@@ -235,7 +235,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         self.audit_: dict[str, Any] | None = None
         self.p_known_: np.ndarray | None = None
         self.model_: OpenSetModel | KnownOnlyModel
-        with shown() if self.verbose else nullcontext():
+        with shown() if self.verbose else nullcontext(), self._on_engine() as over_rows:
             if in_pool.any():
                 solution = fit_large_pool(
                     method,
@@ -244,7 +244,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
                     fit_on=self.fit_on,
                     seed=seed,
                     device=device,
-                    over_rows=self._over_rows(),
+                    over_rows=over_rows,
                 )
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups
@@ -265,9 +265,16 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             warnings.warn(caution["text"], CautionWarning, stacklevel=2)
         return self
 
-    def _over_rows(self) -> OverRows:
+    @contextmanager
+    def _on_engine(self) -> Iterator[OverRows]:
+        """Within it, networks are trained by the engine; what comes goes through rows there."""
         require_choice("the engine", self.engine, ("local", "ray"))
-        return RayEngine().over_rows if self.engine == "ray" else at_once
+        if self.engine == "local":
+            yield at_once
+            return
+        engine = RayEngine()
+        with engine.started(Stopwatch()), engine.training():
+            yield engine.over_rows
 
     def _prepare(self, X: Any, y: Any, device: str) -> tuple[np.ndarray, np.ndarray]:
         """Images or vectors of what a user gives, and the labels; notes how they were made."""

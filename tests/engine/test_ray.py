@@ -137,6 +137,9 @@ class WrappedEngine:
             worker = wrap(worker)
         yield from self.engine.run(lambda: worker, todo)
 
+    def started(self, clock):
+        return self.engine.started(clock)
+
     def training(self):
         return self.engine.training()
 
@@ -148,9 +151,21 @@ def started():
     ray.shutdown()
 
 
+@pytest.fixture
+def two_nodes():
+    """A cluster of two machines, as far as Ray can tell."""
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
 @pytest.mark.usefixtures("started")
 def test_answers_are_those_without_ray(data, tmp_path, local):
-    assert_same(run(data, tmp_path / "out", ScoringEngine()), local)
+    assert_same(run(data, tmp_path / "out", RayEngine()), local)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["engine"] == "ray"
     assert summary["rows"]["answer"] == 3 * N_EACH
@@ -158,38 +173,31 @@ def test_answers_are_those_without_ray(data, tmp_path, local):
 
 @pytest.mark.usefixtures("started")
 def test_a_worker_that_is_killed_loses_and_doubles_no_row(data, tmp_path, local):
-    engine = WrappedEngine(ScoringEngine(), lambda worker: DyingWorker(worker, number=3))
+    engine = WrappedEngine(RayEngine(), lambda worker: DyingWorker(worker, number=3))
     assert_same(run(data, tmp_path / "out", engine), local)
 
 
-def test_a_node_that_is_lost_loses_and_doubles_no_row(data, tmp_path, local):
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    lost = cluster.add_node(num_cpus=1)
-    cluster.wait_for_nodes()
-    ray.init(address=cluster.address, log_to_driver=False)
+def test_a_node_that_is_lost_loses_and_doubles_no_row(data, tmp_path, local, two_nodes):
+    (lost,) = two_nodes.worker_nodes
 
     class LosingEngine(WrappedEngine):
         def run(self, recipe, todo):
             is_answer = isinstance(recipe(), AnswerWorker)
             for number, n_rows in enumerate(super().run(recipe, todo)):
                 if is_answer and number == 1:
-                    cluster.remove_node(lost, allow_graceful=False)
+                    two_nodes.remove_node(lost, allow_graceful=False)
                 yield n_rows
 
-    try:
-        assert_same(run(data, tmp_path / "out", LosingEngine(ScoringEngine(), SlowWorker)), local)
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+    assert_same(run(data, tmp_path / "out", LosingEngine(ScoringEngine(), SlowWorker)), local)
 
 
 AGREEMENT = 0.97
-"""Share of equal labels, in one process and in two that train together: normalisation by half of a
+"""Share of equal labels, on one machine and on two that train together: normalisation by half of a
 batch and other noise make it another network."""
 
 
-@pytest.mark.usefixtures("started")
-def test_workers_that_train_together_come_to_nearly_the_same_answers(data, tmp_path, local):
+@pytest.mark.usefixtures("two_nodes")
+def test_machines_that_train_together_come_to_nearly_the_same_answers(data, tmp_path, local):
     found = run(data, tmp_path / "out", RayEngine())
     labels = [np.array(table["label"].to_pylist()) for table in (found, local)]
     assert np.mean(labels[0] == labels[1]) >= AGREEMENT
@@ -197,7 +205,7 @@ def test_workers_that_train_together_come_to_nearly_the_same_answers(data, tmp_p
     assert not np.array_equal(*scores), "nobody else has trained"
 
 
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("two_nodes")
 def test_why_training_fails_is_said_in_one_line(data, tmp_path):
     changes = SETTINGS | {"teacher.training.learning_rate": 1e30}
     with pytest.raises(SettingsError, match="give a lower learning rate"):
@@ -210,17 +218,37 @@ def test_why_training_fails_is_said_in_one_line(data, tmp_path):
         )
 
 
-@pytest.mark.usefixtures("started")
-def test_an_estimator_answers_alike(data):
+def test_the_engine_starts_once_and_that_is_told_apart(data, tmp_path, monkeypatch):
+    starts, init = [], ray.init
+    monkeypatch.setattr(ray, "init", lambda **facts: starts.append(facts) or init(**facts))
+    run(data, tmp_path / "out", RayEngine(n_workers=1))
+    assert len(starts) == 1
+    assert not ray.is_initialized()
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["seconds"]["engine"] > 0
+
+
+def fitted(engine):
     known, pool = known_labels(200), pool_labels(N_EACH)
     rows = np.concatenate([easy_vectors(known, seed=0), easy_vectors(pool, seed=1)])
     labels = np.array([*known, *[""] * len(pool)])
-    found = [
-        S2OSC(fit_on=500, engine=engine, settings=SETTINGS, device="cpu").fit(rows, labels)
-        for engine in ("local", "ray")
-    ]
-    np.testing.assert_array_equal(found[0].transduction_, found[1].transduction_)
-    np.testing.assert_allclose(found[0].p_known_, found[1].p_known_, atol=1e-5)
+    facts = {"settings": SETTINGS, "device": "cpu", "random_state": 0}
+    return S2OSC(fit_on=500, engine=engine, **facts).fit(rows, labels)
+
+
+@pytest.mark.usefixtures("started")
+def test_an_estimator_answers_alike():
+    here, there = fitted("local"), fitted("ray")
+    np.testing.assert_array_equal(here.transduction_, there.transduction_)
+    np.testing.assert_allclose(here.p_known_, there.p_known_, atol=1e-5)
+
+
+@pytest.mark.usefixtures("two_nodes")
+def test_an_estimator_is_trained_by_all_machines():
+    here, there = fitted("local"), fitted("ray")
+    assert np.mean(here.transduction_ == there.transduction_) >= AGREEMENT
+    weights = [each.model_.student.network.state_dict().values() for each in (here, there)]
+    pairs = zip(*weights, strict=True)
+    assert any(not (a == b).all() for a, b in pairs), "nobody else has trained"
 
 
 @pytest.mark.usefixtures("started")

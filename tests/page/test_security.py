@@ -7,11 +7,13 @@ import stat
 
 import httpx2
 import pytest
+from starlette.testclient import TestClient
 
-from page_helpers import HOST, TOKEN, act
+from page_helpers import HOST, PORT, TOKEN, act
 from s2osc.cli.main import main
 from s2osc.files import part_of
 from s2osc.page.security import read_token
+from s2osc.page.server import guarded_app
 
 PATHS = (
     "/",
@@ -44,6 +46,29 @@ def test_the_token_leaves_the_address_and_becomes_a_strict_cookie(stranger):
 )
 def test_a_name_that_leads_here_by_dns_is_refused(browser, host):
     assert browser.get("/api/project", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_all_addresses_of_a_machine_are_its_own_and_no_name_is(work, host):
+    app = guarded_app(work, token=TOKEN, port=PORT, hosts=(host,))
+    for name, status in {
+        "192.0.2.7": 200,
+        "[2001:db8::7]": 200,
+        "localhost": 200,
+        "evil.example": 421,
+        "192.0.2.7.evil.example": 421,
+        "192.0.2.7@evil.example": 421,
+    }.items():
+        client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
+        headers = {"host": f"{name}:{PORT}", "cookie": f"s2osc-{PORT}={TOKEN}"}
+        assert client.get("/api/project", headers=headers).status_code == status, name
+        headers |= {"origin": f"http://{name}:{PORT}"}
+        answer = client.post("/api/acts", json=act(), headers=headers)
+        assert answer.status_code == status, name
+        headers |= {"origin": f"http://192.0.2.9:{PORT}"}
+        answer = client.post("/api/acts", json=act(), headers=headers)
+        assert answer.status_code == (403 if status == 200 else status), name
+        assert client.get("/", headers=headers | {"host": f"{name}:80"}).status_code == 421
 
 
 @pytest.mark.parametrize(

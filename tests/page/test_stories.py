@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from files import image
-from page_helpers import BROWSER, OPTIONS, Live, Server, act, folder_of_axe
+from page_helpers import BROWSER, ELSEWHERE, OPTIONS, Live, Server, act, folder_of_axe
 from s2osc.cli.main import main
 
 if BROWSER is None:
@@ -23,7 +23,8 @@ VIEWS = ("groups", "map", "unsure", "check", "people", "learn", "export")
 @pytest.fixture(scope="module")
 def chromium():
     with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+        names = f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"
+        opened = driver.chromium.launch(executable_path=BROWSER, args=[*OPTIONS, names])
         yield opened
         opened.close()
 
@@ -93,6 +94,16 @@ def test_a_group_is_named_and_the_name_taken_back(server, visit):
     page.get_by_role("link", name="Group 0", exact=True).wait_for()
     assert count(page, "Group 0") == before
     assert page.get_by_role("link", name="owl", exact=True).count() == 0
+
+
+@pytest.mark.slow
+def test_a_browser_on_another_machine_can_name_a_group(work, visit):
+    with Live(work, ELSEWHERE) as server:
+        page = visit(server, "Ada", noise=True)  # headers count for encrypted pages alone
+        assert not page.evaluate("isSecureContext")
+        name_group(page, "owl")
+        assert work.project.changes(0)["targets"] == ["class owl"]
+        page.close()
 
 
 @pytest.mark.slow

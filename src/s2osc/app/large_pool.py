@@ -245,7 +245,7 @@ def classify_parts(
             engine=engine or LocalEngine(),
             clock=clock,
         )
-        with collect_warnings() as warned:
+        with run.engine.started(clock), collect_warnings() as warned:
             fit = run.fit()
             counts = run.answer(fit)
         summary = summarise(run, fit, counts, [*notes, *warned])

@@ -67,7 +67,11 @@ def predict_parts(
         pairs = zip(items.parts, places, strict=True)
         todo = [part for part, place in pairs if not place.is_file()]
         n_todo = sum(part.n for part in todo)
-        with clock("answer"), counting("answer", items.n, items.n - n_todo) as advance:
+        with (
+            engine.started(clock),
+            clock("answer"),
+            counting("answer", items.n, items.n - n_todo) as advance,
+        ):
             for n_rows in engine.run(lambda: worker, todo):
                 advance(n_rows)
         counts = NO_COUNTS

@@ -42,7 +42,7 @@ def page(options: argparse.Namespace) -> None:
             f"the page needs {error.name}, which is not installed; run `pip install 's2osc[page]'`"
         ) from error
     from s2osc.page.project import TOKEN
-    from s2osc.page.security import LOCAL, read_token
+    from s2osc.page.security import EVERY, LOCAL, read_token
     from s2osc.page.work import opened_work
     from s2osc.sockets import bound_socket
 
@@ -57,7 +57,9 @@ def page(options: argparse.Namespace) -> None:
                     "change everything here, and the traffic is not encrypted.",
                     style="yellow",
                 )
-            link = f"http://{name}:{port}/?token={token}"
+            if name in EVERY:
+                say(f"On other machines, put the address of this one in the place of {LOCAL[0]}.")
+            link = f"http://{LOCAL[0] if name in EVERY else name}:{port}/?token={token}"
             say(f"The page is open at {link}", soft_wrap=True)
             say("It works offline. Ctrl-C ends it; nothing is lost by that.")
             sys.stdout.flush()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from s2osc.data.parts import Part
+from s2osc.progress import Stopwatch
 
 Worker = Callable[[Part], int]
 """Works on one part, writes what comes of it, and returns how many rows it went through."""
@@ -24,6 +25,10 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def started(self, clock: Stopwatch) -> AbstractContextManager[None]:
+        """Within it, the engine is up: it starts once, which is a step of the clock, if any."""
+        ...
+
     def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]: ...
 
     def training(self) -> AbstractContextManager[None]:
@@ -36,6 +41,9 @@ class LocalEngine:
     """One worker in this process."""
 
     name: str = "local"
+
+    def started(self, clock: Stopwatch) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]:
         worker = recipe()

@@ -8,7 +8,7 @@ nothing.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from s2osc.engine.engine import Recipe
 from s2osc.engine.ray_cluster import connected
 from s2osc.engine.ray_training import RayTrainer
 from s2osc.nets.data_parallel import trained_by
+from s2osc.progress import Stopwatch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,6 +35,14 @@ class RayEngine:
     address: str | None = None  # None: Ray is started here
     n_workers: int | None = None  # None: one for every CPU of the cluster
     name: str = field(default="ray", init=False)
+
+    @contextmanager
+    def started(self, clock: Stopwatch) -> Iterator[None]:
+        """Within it, Ray is joined, or runs here."""
+        with ExitStack() as stack:
+            with clock("engine"):
+                stack.enter_context(connected(self.address, self.n_workers))
+            yield
 
     def run(self, recipe: Recipe, parts: Sequence[Part]) -> Iterator[int]:
         if not parts:

@@ -1,8 +1,9 @@
 """Who gets in: a token that becomes a cookie, and requests from this page alone.
 
-Host      must be the address we serve under: a name that leads here by DNS is refused
+Host      must be the address we serve under: a name that leads here by DNS is refused; where we
+          serve under every address of the machine, any address will do, and no name
 cookie    strict same-site, of a random token that stands in the first address alone
-Origin    of whatever changes something must be our own: no other site can post here
+Origin    of whatever changes something must be that host: no other site can post here
 answers   a policy without inline script, nothing from outside, no frames
 """
 
@@ -11,6 +12,7 @@ import re
 import secrets
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -21,6 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from s2osc.files import write_whole, writing
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
+EVERY = ("0.0.0.0", "[::]")
+"""Stand for all addresses of a machine."""
+DEFAULT_PORTS = {"http": 80}
 SAFE = ("GET", "HEAD")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -62,11 +67,9 @@ class Guard:
     ) -> None:
         self.app, self.token = app, token
         self.cookie = f"s2osc-{port}"
-        default = {"http": 80}.get(scheme)
-        self.hosts = {f"{host}:{port}" for host in hosts}
-        if port == default:
-            self.hosts |= set(hosts)
-        self.origins = {f"{scheme}://{host}" for host in self.hosts}
+        self.scheme, self.names = scheme, frozenset(hosts)
+        self.on_every_address = not self.names.isdisjoint(EVERY)
+        self.ports = ("", f":{port}") if port == DEFAULT_PORTS.get(scheme) else (f":{port}",)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -80,13 +83,14 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """What is answered in place of the page; None: the request may pass."""
-        if headers.get("host", "") not in self.hosts:
+        host = headers.get("host", "")
+        if not self._is_ours(host):
             return PlainTextResponse("This page is not served under that name.\n", 421)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") and (
             scope["method"] not in SAFE or scope["path"] != "/"
         ):
             return PlainTextResponse("Requests from other sites are refused.\n", 403)
-        if scope["method"] not in SAFE and headers.get("origin") not in self.origins:
+        if scope["method"] not in SAFE and headers.get("origin") != f"{self.scheme}://{host}":
             return PlainTextResponse("Requests from other sites are refused.\n", 403)
         if scope["path"] == "/" and scope["method"] == "GET":
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
@@ -95,6 +99,16 @@ class Guard:
         if not self._is_token(self._cookie_in(headers)):
             return PlainTextResponse(NO_TOKEN, 403)
         return None
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether we serve under a host, which may have a port."""
+        ending = next((port for port in reversed(self.ports) if host.endswith(port)), None)
+        if ending is None:
+            return False
+        name = host.removesuffix(ending)
+        return name in self.names or (
+            self.on_every_address and (name in LOCAL or _is_address(name))
+        )
 
     def _let_in(self) -> Response:
         """The token leaves the address, where it could be seen, and becomes a cookie."""
@@ -113,6 +127,15 @@ class Guard:
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def _is_address(name: str) -> bool:
+    """Whether it is a number, which no name server can lead elsewhere."""
+    try:
+        ip_address(name[1:-1] if name.startswith("[") and name.endswith("]") else name)
+    except ValueError:
+        return False
+    return True
 
 
 def _with_headers(send: Send) -> Send:

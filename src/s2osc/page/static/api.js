@@ -64,6 +64,11 @@ export async function pictures(path, found) {
   }
 }
 
+// Browsers on other machines have no crypto.randomUUID: these pages are not encrypted.
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 // Acts in the order they were done. Each is kept here until the server has it on its disk; as each
 // has a key of its own, sending one twice does no harm.
 export class Outbox {
@@ -81,7 +86,7 @@ export class Outbox {
   get waiting() { return this.acts.length; }
 
   add(act) {
-    this.acts.push({ key: crypto.randomUUID(), ...act });
+    this.acts.push({ key: randomKey(), ...act });
     this.#keep();
     return this.flush();
   }
