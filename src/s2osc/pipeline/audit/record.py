@@ -274,25 +274,32 @@ class Audit:
         if self.sources is None or not self.sources.differ:
             return found
         if self.sources.remain_apart:
-            absent = {"false_alarm": None, "known_accuracy": None}
             return replace(
                 found,
-                **absent,
+                false_alarm=None,
+                known_accuracy=None,
                 unknown_recall=None,
-                classes=tuple(replace(each, **absent) for each in found.classes),
+                classes=tuple(
+                    replace(each, false_alarm=None, known_accuracy=None) for each in found.classes
+                ),
                 curve=(),
                 unknown_share=found.unknown_share._replace(low=0.0, high=1.0),
             )
         left = self.sources.tolerance
-        rates = {"known_accuracy": (left, 0.0)}
-        if not self.nothing_unknown:
-            rates["false_alarm"] = (0.0, left)
-
-        def widened(of: Self | ClassAudit) -> dict[str, Estimate | None]:
-            return {name: _wider(getattr(of, name), *ends) for name, ends in rates.items()}
-
-        classes = tuple(replace(each, **widened(each)) for each in found.classes)
-        return replace(found, **widened(found), classes=classes)
+        alarms = 0.0 if self.nothing_unknown else left  # there are none where nothing is unknown
+        return replace(
+            found,
+            false_alarm=_wider(found.false_alarm, above=alarms),
+            known_accuracy=_wider(found.known_accuracy, below=left),
+            classes=tuple(
+                replace(
+                    each,
+                    false_alarm=_wider(each.false_alarm, above=alarms),
+                    known_accuracy=_wider(each.known_accuracy, below=left),
+                )
+                for each in found.classes
+            ),
+        )
 
     def with_missed(self) -> Self:
         """Where nothing was found: what could be there unseen is part of the unknown share."""
@@ -394,10 +401,10 @@ class Audit:
 RATES = ("false_alarm", "known_accuracy")
 
 
-def _wider(rate: Estimate | None, below: float, above: float) -> Estimate | None:
+def _wider(rate: Estimate | None, *, below: float = 0.0, above: float = 0.0) -> Estimate | None:
     """A rate with an interval that is longer by so much at its ends.
 
-    >>> _wider(Estimate(0.04, 0.02, 0.98), 0.05, 0.05)
+    >>> _wider(Estimate(0.04, 0.02, 0.98), below=0.05, above=0.05)
     Estimate(estimate=0.04, low=0.0, high=1.0)
     """
     if rate is None:

@@ -7,7 +7,7 @@ that f learns from, spies and calibration items alike. Then all steps are those 
 same source. What the change leaves over is compared again, with f's signs, by the filter.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,29 +17,24 @@ from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
 from s2osc.pipeline.scaling import fit_scaling, in_spreads
+from s2osc.pipeline.sources.best_change import find_change
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
-    NOISE_SHARES,
     Change,
     ColumnChange,
-    column_offset,
     common_share,
-    image_changes,
     locations,
 )
 from s2osc.pipeline.sources.comparison import (
     FEWEST_COMPARED,
     FEWEST_SURE,
     Comparison,
-    RankSums,
     compare_sources,
     share_of_sure,
     sure_items,
-    sure_strata,
     surest_items,
 )
 from s2osc.pipeline.sources.traces import MOST_COLUMNS, Traces, image_traces, measure_traces
-from s2osc.seeding import rng
 from s2osc.types import Labelled
 
 MOST_STEPS = 3
@@ -61,8 +56,6 @@ CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
 STRONG_NOISE = (0.2, 0.1)
 """Of a column's deviation: the strongest that still counts as a small change, and a weaker one."""
-MOST_COMPARED = 600
-"""Surely known items of each side by which changes are chosen, to bound the cost."""
 
 
 class Photos(NamedTuple):
@@ -325,7 +318,7 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
     helping: list[Matched] = []
     for is_sure in suggesting:
-        change, misfit = find_change(found, is_sure, seed=seed)
+        change, misfit = find_change(found.originals, found.inputs.free, is_sure, seed=seed)
         again = _changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
             helping.append(again)
@@ -392,96 +385,6 @@ def changed(
     n_held_back = len(pooled.held_back_labels)
     inputs = np.concatenate([pooled.of_pool(pooled.inputs), labelled[:n_held_back]])
     return Labelled(labelled[n_held_back:], training.labels), pooled._replace(inputs=inputs)
-
-
-class SureItems(NamedTuple):
-    """Surely known items of pool and judges, a sample of each, and reference items."""
-
-    pool: np.ndarray
-    pool_classes: np.ndarray
-    judges: np.ndarray
-    judge_classes: np.ndarray
-    references: np.ndarray
-    reference_classes: np.ndarray
-    unchanged: np.ndarray | None = None  # traces of pool and references; None: they depend on all
-
-    def misfit(self, judges: np.ndarray, *, seed: int) -> float:
-        """How far the traces of the pool are from those of ``judges``: the squares of each kind.
-
-        Noise is one trace beside many columns; by their sum, noise that hides every difference of
-        columns would fit best.
-        """
-        classes = np.concatenate([self.pool_classes, self.judge_classes, self.reference_classes])
-        inputs = np.concatenate([self.pool, judges, self.references])
-        is_reference = np.arange(len(inputs)) >= len(self.pool) + len(judges)
-        if self.unchanged is None:
-            traces = measure_traces(inputs, classes, is_reference, seed=seed)
-        else:
-            of_pool, of_references = np.split(self.unchanged, [len(self.pool)])
-            found = image_traces(judges)
-            traces = found._replace(columns=np.concatenate([of_pool, found.columns, of_references]))
-        is_judge = ~is_reference & (np.arange(len(inputs)) >= len(self.pool))
-        strata = sure_strata(~is_reference, classes, is_reference, is_judge | is_reference)
-        sums = RankSums.of([traces.columns[rows] for rows in strata])
-        deviations = sums.deviations([~is_judge[rows] for rows in strata])
-        return float(traces.mean_of_kinds(deviations**2).sum())
-
-
-def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> SureItems:
-    assert found.inputs is not None
-    _, names, is_spy, is_judge = found.inputs.free
-    random = rng(seed, "sure items")
-
-    def sample(rows: np.ndarray) -> np.ndarray:
-        return np.sort(random.permutation(np.flatnonzero(rows))[:MOST_COMPARED])
-
-    sides = [sample(rows) for rows in (is_sure & ~is_spy & ~is_judge, is_sure & is_judge, is_spy)]
-    pool, judges, references = sides
-    originals = [found.originals(rows) for rows in sides]
-    unchanged = None
-    if found.are_images:
-        unchanged = image_traces(np.concatenate([originals[0], originals[2]])).columns
-    return SureItems(
-        originals[0],
-        names[pool],
-        originals[1],
-        names[judges],
-        originals[2],
-        names[references],
-        unchanged,
-    )
-
-
-def find_change(found: Matched, is_sure: np.ndarray, *, seed: int) -> tuple[Change, float]:
-    """The change of labelled items that brings them closest to the pool.
-
-    Also what it leaves of the misfit.
-    """
-    sure = sample_sure_items(found, is_sure, seed=seed)
-    candidates: Iterable[Change] = image_changes()
-    if sure.pool.dtype != np.uint8:
-        candidates = column_changes(sure)
-    misfits = [
-        (sure.misfit(change.apply(sure.judges, seed=seed), seed=seed), change)
-        for change in candidates
-    ]
-    least, best = min(misfits, key=lambda pair: pair[0])
-    return best, least / max(sure.misfit(sure.judges, seed=seed), 1e-12)
-
-
-def column_changes(sure: SureItems) -> list[Change]:
-    """The offset of the columns, with noise of several strengths and without."""
-    labelled, pool, references = (
-        in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
-    )
-    deviations = np.concatenate([labelled, references]).std(axis=0)
-    offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes, deviations)
-    offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
-    return [
-        ColumnChange(moved, noise, deviations)
-        for moved in (offset, np.zeros_like(offset))
-        for noise in (0.0, *NOISE_SHARES)
-    ]
 
 
 def offset_of_all(found: Matched) -> ColumnChange:

@@ -1,0 +1,117 @@
+"""Which change makes labelled items look most like those of the pool, where both are surely known.
+
+Every small change is tried on a sample of labelled items, and the traces of a source in them are
+compared with those of the pool within predicted classes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from s2osc.nets.networks import one_vector
+from s2osc.pipeline.filter.signs import InputSigns
+from s2osc.pipeline.scaling import in_spreads
+from s2osc.pipeline.sources.changes import (
+    MOST_OFFSET,
+    NOISE_SHARES,
+    Change,
+    ColumnChange,
+    column_offset,
+    image_changes,
+)
+from s2osc.pipeline.sources.comparison import RankSums, sure_strata
+from s2osc.pipeline.sources.traces import image_traces, measure_traces
+from s2osc.seeding import rng
+
+MOST_COMPARED = 600
+"""Surely known items of each side by which changes are chosen, to bound the cost."""
+
+Originals = Callable[[np.ndarray], np.ndarray]
+"""Sorted rows in, the items as their source gave them out."""
+
+
+class SureItems(NamedTuple):
+    """Surely known items of pool and judges, a sample of each, and reference items."""
+
+    pool: np.ndarray
+    pool_classes: np.ndarray
+    judges: np.ndarray
+    judge_classes: np.ndarray
+    references: np.ndarray
+    reference_classes: np.ndarray
+    unchanged: np.ndarray | None = None  # traces of pool and references; None: they depend on all
+
+    def misfit(self, judges: np.ndarray, *, seed: int) -> float:
+        """How far the traces of the pool are from those of ``judges``: the squares of each kind.
+
+        Noise is one trace beside many columns; by their sum, noise that hides every difference of
+        columns would fit best.
+        """
+        classes = np.concatenate([self.pool_classes, self.judge_classes, self.reference_classes])
+        inputs = np.concatenate([self.pool, judges, self.references])
+        is_reference = np.arange(len(inputs)) >= len(self.pool) + len(judges)
+        if self.unchanged is None:
+            traces = measure_traces(inputs, classes, is_reference, seed=seed)
+        else:
+            of_pool, of_references = np.split(self.unchanged, [len(self.pool)])
+            found = image_traces(judges)
+            traces = found._replace(columns=np.concatenate([of_pool, found.columns, of_references]))
+        is_judge = ~is_reference & (np.arange(len(inputs)) >= len(self.pool))
+        strata = sure_strata(~is_reference, classes, is_reference, is_judge | is_reference)
+        sums = RankSums.of([traces.columns[rows] for rows in strata])
+        deviations = sums.deviations([~is_judge[rows] for rows in strata])
+        return float(traces.mean_of_kinds(deviations**2).sum())
+
+
+def sample_sure_items(
+    originals: Originals, free: InputSigns, is_sure: np.ndarray, *, seed: int
+) -> SureItems:
+    """A sample of the sure items of each side, and of those that teach."""
+    _, names, is_spy, is_judge = free
+    random = rng(seed, "sure items")
+
+    def sample(rows: np.ndarray) -> np.ndarray:
+        return np.sort(random.permutation(np.flatnonzero(rows))[:MOST_COMPARED])
+
+    sides = [sample(rows) for rows in (is_sure & ~is_spy & ~is_judge, is_sure & is_judge, is_spy)]
+    pool, judges, references = map(originals, sides)
+    unchanged = None
+    if pool.dtype == np.uint8:
+        unchanged = image_traces(np.concatenate([pool, references])).columns
+    of_pool, of_judges, of_references = (names[rows] for rows in sides)
+    return SureItems(pool, of_pool, judges, of_judges, references, of_references, unchanged)
+
+
+def find_change(
+    originals: Originals, free: InputSigns, is_sure: np.ndarray, *, seed: int
+) -> tuple[Change, float]:
+    """The change of labelled items that brings them closest to the pool.
+
+    Also what it leaves of the misfit. ``originals`` gives items by their rows, those of ``free``.
+    """
+    sure = sample_sure_items(originals, free, is_sure, seed=seed)
+    candidates: Iterable[Change] = image_changes()
+    if sure.pool.dtype != np.uint8:
+        candidates = column_changes(sure)
+    misfits = [
+        (sure.misfit(change.apply(sure.judges, seed=seed), seed=seed), change)
+        for change in candidates
+    ]
+    least, best = min(misfits, key=lambda pair: pair[0])
+    return best, least / max(sure.misfit(sure.judges, seed=seed), 1e-12)
+
+
+def column_changes(sure: SureItems) -> list[Change]:
+    """The offset of the columns, with noise of several strengths and without."""
+    labelled, pool, references = (
+        in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
+    )
+    deviations = np.concatenate([labelled, references]).std(axis=0)
+    offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes, deviations)
+    offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
+    return [
+        ColumnChange(moved, noise, deviations)
+        for moved in (offset, np.zeros_like(offset))
+        for noise in (0.0, *NOISE_SHARES)
+    ]
