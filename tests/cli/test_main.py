@@ -33,17 +33,19 @@ from files import (
     text,
     visible,
 )
+from s2osc.__main__ import Interruption
 from s2osc.app import predict as jobs
+from s2osc.app.summary import LabelCounts
 from s2osc.bench import runner
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import write_record
-from s2osc.cli.main import main
+from s2osc.cli.main import build_parser, main
 from s2osc.cli.options import show_result
 from s2osc.errors import S2OSCWarning
 from s2osc.pipeline import storage
 from s2osc.progress import shown, track
 from s2osc.version import __version__
-from samples import make_images
+from samples import make_images, make_summary
 
 
 def arguments(folder: Path, out: Path, *more: str) -> list[str]:
@@ -131,12 +133,8 @@ def test_the_former_name_of_hold_back_still_works_and_says_so(capsys):
 
 
 def test_very_many_classes_are_a_table_of_thirty_rows(tmp_path, capsys):
-    summary = {
-        "counts": {"known": {f"c{n}": n for n in range(3_000)}, "groups": {"1": 7}, "unsure": 0},
-        "items": {"pool": 4_498_507},
-        "audit": None,
-        "warnings": [],
-    }
+    counts = LabelCounts({f"c{n}": n for n in range(3_000)}, unknown=7, groups={"1": 7}, unsure=0)
+    summary = make_summary(n_pool=4_498_507, audit=None, counts=counts)
     show_result(summary, tmp_path / "my results", seconds=1)
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert [row.split()[1] for row in rows[:2]] == ["c2999", "c2998"]
@@ -680,12 +678,34 @@ def test_ctrl_c_is_quiet_while_python_imports(finished, tmp_path, gaps):
     assert snapshot(tmp_path) == {}
 
 
+def test_ctrl_c_waits_for_the_end_of_an_import(tmp_path, monkeypatch):
+    sends = "os.kill(os.getpid(), signal.SIGINT)"
+    text(
+        tmp_path / "slow_to_import.py", "import os, signal, time", sends, "time.sleep(.1)", "n = 1"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def wait() -> None:
+        __import__("slow_to_import")
+        time.sleep(10)
+
+    former = signal.signal(signal.SIGINT, Interruption()), signal.getsignal(signal.SIGALRM)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+    finally:
+        signal.signal(signal.SIGINT, former[0])
+        signal.signal(signal.SIGALRM, former[1])
+    assert sys.modules.pop("slow_to_import").n == 1
+
+
 def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, capsys):
     def warn(_):
         warnings.warn("no figure:\ntoo few", S2OSCWarning, stacklevel=1)
         warnings.warn("old", FutureWarning, stacklevel=1)
 
     monkeypatch.setattr("s2osc.cli.bench.list_bench", warn)
+    monkeypatch.setattr("s2osc.cli.main.build_parser", build_parser)  # not one that is built
     with pytest.warns(FutureWarning, match="old"):  # those of others come as ever
         assert main(["bench", "list"]) == 0
     assert capsys.readouterr().err == "s2osc: no figure: too few\n"
