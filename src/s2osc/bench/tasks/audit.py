@@ -16,7 +16,7 @@ from s2osc.arrays import unit_rows
 from s2osc.bench.methods import adapt, run_facts
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import THROUGH, Trial
-from s2osc.codec import to_plain
+from s2osc.codec import JsonObject, to_plain
 from s2osc.data.datasets import Dataset
 from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.errors import DataError
@@ -241,10 +241,10 @@ class AuditTask:
         split = PoolTask().through_backbone(items.split, name, flip=flip)
         return from_source(items._replace(split=split))
 
-    def describe(self, items: DrawnPool, dataset: Dataset) -> dict[str, Any]:
+    def describe(self, items: DrawnPool, dataset: Dataset) -> JsonObject:
         return PoolTask().describe(items.split, dataset)
 
-    def run(self, items: DrawnPool, trial: Trial, *, device: str) -> dict[str, Any]:
+    def run(self, items: DrawnPool, trial: Trial, *, device: str) -> JsonObject:
         clock, split = Stopwatch(), items.split
         with clock("fit"):
             fitted = trial.method.fit(split.known, split.pool, seed=items.seed, device=device)
