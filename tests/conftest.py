@@ -47,6 +47,7 @@ AS_USERS_GET_IT: dict[str, Any] = {}
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting() -> Iterator[None]:
     """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly."""
+    from s2osc import progress
     from s2osc.cli import main as command_line
     from s2osc.report import drawing
 
@@ -54,6 +55,8 @@ def _no_waiting() -> Iterator[None]:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
+        # On a busy machine a step of a second may take ten; what is printed must not depend on it.
+        patch.setattr(progress, "LONG", 600.0)
         # A process of a user's builds it once; a thousand commands here would each do it anew.
         patch.setattr(command_line, "build_parser", cache(command_line.build_parser))
         for name, value in ROUGHLY.items():
