@@ -133,9 +133,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays to the end: no search for garbage goes through it."""
+    """What is imported and collected stays to the end: no search for garbage goes through it.
+
+    What a test leaves is small, so these searches may be rare, too.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
