@@ -1,24 +1,22 @@
 """What tests of several folders share."""
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
-from files import easy_vectors, known_labels, npz, pool_labels
-from s2osc.cli.main import main
-from s2osc.pipeline.audit import confidence, outcome
-from s2osc.pipeline.grouping import number
-from s2osc.pipeline.presets import FAST
-from s2osc.pipeline.solution import Solution
-from s2osc.pipeline.sources import matching
-from s2osc.report import drawing
-from s2osc.types import Split
-from samples import make_images, open_set, shrink
+# Imports of ours stand where they are used: the process that only hands out tests needs none.
+if TYPE_CHECKING:
+    from s2osc.pipeline.solution import Solution
+    from s2osc.types import Split
 
 # The first example pays for what is imported late; a slow machine is no failure.
 settings.register_profile("patient", deadline=None, max_examples=60)
@@ -34,27 +32,37 @@ QUICK = (
 )
 
 
-ROUGHLY = (
-    (outcome, "N_RESAMPLED", 20),
-    (confidence, "N_RESAMPLED", 4),
+ROUGHLY: dict[str, Any] = {
+    "s2osc.pipeline.audit.outcome.N_RESAMPLED": 20,
+    "s2osc.pipeline.audit.confidence.N_RESAMPLED": 4,
     # Half of a small fit teaches the number of groups.
-    (number, "EPISODES", replace(number.EPISODES, n_episodes=2)),
+    "s2osc.pipeline.grouping.number.EPISODES": lambda users: replace(users, n_episodes=2),
     # A quarter asks whether a change of few items that could be compared explains a discovery.
-    (matching, "MANY_COMPARED", 0),
-)
+    "s2osc.pipeline.sources.matching.MANY_COMPARED": 0,
+}
 """What tests do with less than users get, where its worth is not what they test."""
-AS_USERS_GET_IT = tuple((module, name, getattr(module, name)) for module, name, _ in ROUGHLY)
+AS_USERS_GET_IT: dict[str, Any] = {}
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting() -> Iterator[None]:
     """No test cuts the power, so none waits for the disk; maps and intervals are drawn roughly."""
+    from s2osc import progress
+    from s2osc.cli import main as command_line
+    from s2osc.report import drawing
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
         patch.setattr(drawing, "EARLY_ITERATIONS", 20)
         patch.setattr(drawing, "ITERATIONS", 20)
-        for module, name, value in ROUGHLY:
-            patch.setattr(module, name, value)
+        # On a busy machine a step of a second may take ten; what is printed must not depend on it.
+        patch.setattr(progress, "LONG", 600.0)
+        # A process of a user's builds it once; a thousand commands here would each do it anew.
+        patch.setattr(command_line, "build_parser", cache(command_line.build_parser))
+        for name, value in ROUGHLY.items():
+            module, _, constant = name.rpartition(".")
+            users = AS_USERS_GET_IT[name] = getattr(import_module(module), constant)
+            patch.setattr(name, value(users) if callable(value) else value)
         yield
 
 
@@ -62,16 +70,16 @@ def _no_waiting() -> Iterator[None]:
 def as_users_get_it() -> Iterator[None]:
     """As many draws and episodes as users get, for a file that tests their worth."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in AS_USERS_GET_IT:
-            patch.setattr(module, name, value)
+        for name, value in AS_USERS_GET_IT.items():
+            patch.setattr(name, value)
         yield
 
 
 @pytest.fixture
 def just_as_users_get_it(monkeypatch) -> None:
     """The same for a single test."""
-    for module, name, value in AS_USERS_GET_IT:
-        monkeypatch.setattr(module, name, value)
+    for name, value in AS_USERS_GET_IT.items():
+        monkeypatch.setattr(name, value)
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +91,9 @@ def quick() -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory) -> Path:
     """A folder with known.npz, pool.npz and, in ``out``, the results. To be read only."""
+    from files import easy_vectors, known_labels, npz, pool_labels
+    from s2osc.cli.main import main
+
     folder = tmp_path_factory.mktemp("finished")
     known, pool = known_labels(60), pool_labels(20)
     npz(folder / "known.npz", x=easy_vectors(known, seed=0), y=known)
@@ -93,8 +104,11 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def seeded() -> tuple[Split, Solution]:
+def seeded() -> "tuple[Split, Solution]":
     """A pool with unknown items, and what the method with seeds found in it."""
+    from s2osc.pipeline.presets import FAST
+    from samples import make_images, open_set, shrink
+
     split = open_set(*make_images(100))
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
 
@@ -103,7 +117,7 @@ LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_meth
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first: whoever gets one last works alone in the end.
+    """The longest files come first, and two equally long ones last: so nobody works alone.
 
     The audit hook of the kills stays for good and slows every call, so little comes after it.
     """
@@ -113,9 +127,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return 0
         if isinstance(item, pytest.DoctestItem):
             return 3
-        return 2 if item.path.name == "test_kills.py" else 1
+        return 2 if item.path.parent.name == "fuzz" else 1
 
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays to the end: no search for garbage goes through it.
+
+    What a test leaves is small, so these searches may be rare, too.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

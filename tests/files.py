@@ -122,3 +122,9 @@ def visible(folder: Path) -> dict[str, bytes | None]:
         for name, held in snapshot(folder).items()
         if not any(part.startswith(".") for part in Path(name).parts)
     }
+
+
+def arguments(folder: Path, out: Path, *more: str) -> list[str]:
+    """Words for `classify` on the items of a folder."""
+    sources = [f"--known={folder / 'known.npz'}", f"--pool={folder / 'pool.npz'}"]
+    return ["classify", *sources, f"--out={out}", *more]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.app.summary import LabelCounts, Summary
 from s2osc.data.datasets import Dataset
 from s2osc.nets.networks import NetworkSettings
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
@@ -80,6 +81,30 @@ def make_audit(names: Sequence[str] = ("cat", "dog"), **changes: Any) -> Audit:
         ),
     )
     return replace(audit, **changes)
+
+
+def make_summary(**changes: Any) -> Summary:
+    """The summary of a small run."""
+    summary = Summary(
+        title="cats",
+        n_known=9,
+        n_pool=5,
+        n_skipped=0,
+        audit=make_audit(("a", "b")),
+        counts=LabelCounts(known={"a": 3, "b": 1}, unknown=1, groups={"0": 1}, unsure=0),
+        notes=(),
+        k=30,
+        steps={},
+        preset="heads",
+        settings={"student.tau": 0.85},
+        shape="vectors",
+        backbone=None,
+        seed=0,
+        device="cpu",
+        versions={"s2osc": "1"},
+        seconds={"answer": 1.5},
+    )
+    return replace(summary, **changes)
 
 
 def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2OSCMethod:

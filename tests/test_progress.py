@@ -137,7 +137,7 @@ def test_rows_are_drawn_on_a_terminal():
 
 
 def test_rows_are_reported_to_a_page():
-    told = []
-    with reported(lambda *step: told.append(step)), counting("answering", total=10) as advance:
+    steps = []
+    with reported(lambda *step: steps.append(step)), counting("answering", total=10) as advance:
         advance(4)
-    assert told == [("answering", 4, 10)]
+    assert steps == [("answering", 4, 10)]

@@ -6,9 +6,15 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False  # as `typing` has it, which would take long to import
+if TYPE_CHECKING:
+    from types import FrameType
+
 EXIT_INTERRUPTED = 130
 PATIENCE = 2.0
-"""Seconds for which a second Ctrl-C lets the first one tidy up."""
+"""Seconds for which a second Ctrl-C lets the first one tidy up, and an import go on."""
+MOMENT = 0.01
+"""Seconds after which an import that was interrupted is looked at again."""
 
 
 def run() -> int:
@@ -62,17 +68,35 @@ def _fill_closed_descriptors() -> None:
 
 
 class Interruption:
-    """The first Ctrl-C ends the command; a second one gives it time to tidy up."""
+    """The first Ctrl-C ends the command; a second one gives it time to tidy up.
+
+    Nothing is raised within an import: libraries in C++ know no exception there, and abort.
+    """
 
     def __init__(self) -> None:
         self.first: float | None = None
 
-    def __call__(self, number: int, frame: object) -> None:
+    def __call__(self, number: int, frame: "FrameType | None") -> None:
+        now = time.monotonic()
         if self.first is None:
-            self.first = time.monotonic()
-            raise KeyboardInterrupt
-        if time.monotonic() - self.first > PATIENCE:
+            self.first = now
+        elif now - self.first > PATIENCE:
             os._exit(EXIT_INTERRUPTED)
+        elif number == _signal.SIGINT:
+            return
+        if _is_importing(frame) and hasattr(_signal, "setitimer"):
+            _signal.signal(_signal.SIGALRM, self)
+            _signal.setitimer(_signal.ITIMER_REAL, MOMENT)
+            return
+        raise KeyboardInterrupt
+
+
+def _is_importing(frame: "FrameType | None") -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from s2osc.codec import to_plain
+from s2osc.codec import JsonObject, to_plain
 from s2osc.data.columns import TableEncoder
 from s2osc.data.frames import texts_in
 from s2osc.data.label_column import (
@@ -232,7 +232,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             X = self._photos(X, method, device)
         known = Labelled(X[~in_pool], labels)
         self.groups_, self.leaves_ = np.full(len(y), -1), np.full(len(y), -1)
-        self.audit_: dict[str, Any] | None = None
+        self.audit_: JsonObject | None = None
         self.p_known_: np.ndarray | None = None
         self.model_: OpenSetModel | KnownOnlyModel
         with shown() if self.verbose else nullcontext(), self._on_engine() as over_rows:
@@ -385,7 +385,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             raise DataError(f"{n} rows of a pool of {len(pool)} are to be checked; give at least 1")
         return pool[check_order(len(pool), CHECK_SEED)[:n]]
 
-    def check(self, rows: Any, labels: Any) -> dict[str, Any]:
+    def check(self, rows: Any, labels: Any) -> JsonObject:
         """What a person's labels of ``rows_to_check`` say: exact intervals, without any assumption.
 
         A label that is no known class means unknown. A missing one (``""``, None, NaN) counts both

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from s2osc.codec import from_plain
+from s2osc.codec import JsonObject, from_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, guarded, read_json, read_whole, write_whole
 from s2osc.types import UNSURE
@@ -25,7 +24,7 @@ class FitFacts:
 
     classes: np.ndarray  # the known ones, of the type they had
     has_pool: bool
-    audit: dict[str, Any] | None
+    audit: JsonObject | None
     feature_names: tuple[str, ...] = ()  # of a data frame
 
     def write(self, folder: Path) -> None:

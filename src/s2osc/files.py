@@ -21,6 +21,7 @@ from typing import Any
 import platformdirs
 from filelock import FileLock, Timeout
 
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError, OutputError, S2OSCError
 
 LARGEST_JSON = 256 * 2**20
@@ -209,7 +210,7 @@ def read_whole(path: Path, *, largest: int, error: type[S2OSCError] = DataError)
         return path.read_bytes()
 
 
-def read_json(path: Path, advice: str, error: type[S2OSCError] = DataError) -> dict[str, Any]:
+def read_json(path: Path, advice: str, error: type[S2OSCError] = DataError) -> JsonObject:
     """The object in a JSON file: of moderate size and depth, numbers finite and text proper."""
     content = read_whole(path, largest=LARGEST_JSON, error=error)
     with guarded(path, advice, error):
@@ -218,7 +219,7 @@ def read_json(path: Path, advice: str, error: type[S2OSCError] = DataError) -> d
         return found
 
 
-def parse_json(content: bytes | str) -> dict[str, Any]:
+def parse_json(content: bytes | str) -> JsonObject:
     """A JSON object whose numbers are finite and which is not nested deeply; else ValueError.
 
     >>> parse_json('{"a": [1, 2.5]}')
@@ -237,7 +238,7 @@ def parse_json(content: bytes | str) -> dict[str, Any]:
     return found
 
 
-def _check_depth(found: dict[str, Any]) -> None:
+def _check_depth(found: JsonObject) -> None:
     level: list[Any] = [found]
     for _ in range(DEEPEST_JSON):
         level = [
@@ -251,7 +252,7 @@ def _check_depth(found: dict[str, Any]) -> None:
     raise ValueError(f"it is nested more than {DEEPEST_JSON} levels deep")
 
 
-def _check_text(found: dict[str, Any]) -> None:
+def _check_text(found: JsonObject) -> None:
     """Refuse half of a character, which an escape can stand for: it could not be written again."""
     try:
         json.dumps(found, ensure_ascii=False).encode()
@@ -277,7 +278,7 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"it holds the number {text}")
 
 
-def as_json(values: dict[str, Any] | list[Any]) -> bytes:
+def as_json(values: JsonObject | list[Any]) -> bytes:
     """JSON as we write it: readable, in UTF-8, without NaN."""
     text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode()

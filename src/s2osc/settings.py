@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 from s2osc.errors import SettingsError
 
 Settings = TypeVar("Settings")
+NamedSettings = dict[str, Any]
+"""Hyper-parameters by their dotted names; values as the fields have them, or text."""
 FIT_ON = 50_000
 """Items that a pool is fitted on: a larger one by a sample of so many. A fact of a run, not of the
 method."""
@@ -26,7 +28,7 @@ method."""
 # --- by name ---------------------------------------------------------------------------------
 
 
-def flatten(settings: Any) -> dict[str, Any]:
+def flatten(settings: Any) -> NamedSettings:
     """Every hyper-parameter by its dotted name."""
     return {name: value for name, value, _ in _leaves(settings, "")}
 

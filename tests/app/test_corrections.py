@@ -37,7 +37,7 @@ def predictions(out: Path) -> dict[str, dict]:
 
 
 def test_a_table_of_corrections_is_read_as_it_was_written(tmp_path):
-    said = Corrections(
+    corrections = Corrections(
         (
             Correction("a.png", "fox", "Ann", "2026-01-02T03:04:05+00:00"),
             Correction("=b.png", "unknown"),
@@ -45,8 +45,8 @@ def test_a_table_of_corrections_is_read_as_it_was_written(tmp_path):
         )
     )
     path = tmp_path / "corrections.csv"
-    path.write_bytes(corrections_table(said))
-    assert read_corrections(path) == said
+    path.write_bytes(corrections_table(corrections))
+    assert read_corrections(path) == corrections
 
 
 def test_who_and_when_may_be_missing_and_rows_without_a_label_say_nothing(tmp_path):
@@ -55,8 +55,8 @@ def test_who_and_when_may_be_missing_and_rows_without_a_label_say_nothing(tmp_pa
 
 
 def test_items_that_went_through_a_spreadsheet_are_recognised():
-    said = Corrections((Correction("12", "fox"),)).matched(["00012", "7"], "c.csv")
-    assert said.rows[0].item == "00012"
+    corrections = Corrections((Correction("12", "fox"),)).matched(["00012", "7"], "c.csv")
+    assert corrections.rows[0].item == "00012"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_named_items_make_a_new_class_that_the_rest_of_the_pool_is_sorted_into(c
 def test_corrected_items_keep_the_label_of_the_person(corrected):
     found = predictions(corrected)
     for item in NEW_ITEMS[:8]:
-        said = [found[item][name] for name in ("label", "labelled_by", "labelled_at", "group")]
-        assert said == [NEW_CLASS, "Ann", "monday", None]
+        cells = [found[item][name] for name in ("label", "labelled_by", "labelled_at", "group")]
+        assert cells == [NEW_CLASS, "Ann", "monday", None]
     sure = found[KNOWN_ITEMS[0]]
     assert sure["label"] == "unknown"
     assert sure["labelled_by"] == "a person"
@@ -116,9 +116,9 @@ def test_the_summary_says_what_the_corrections_were(corrected):
     assert summary["corrections"] == {"labelled": {NEW_CLASS: 8}, "unknown": 1}
     assert summary["items"]["known"] == 128
     assert summary["items"]["pool"] == len(POOL) - 8
-    said = next(text for text in summary["warnings"] if "a person labelled" in text)
-    assert f"{NEW_CLASS} 8; new: {NEW_CLASS}" in said
-    assert "keep these labels" in said
+    note = next(text for text in summary["warnings"] if "a person labelled" in text)
+    assert f"{NEW_CLASS} 8; new: {NEW_CLASS}" in note
+    assert "keep these labels" in note
 
 
 def test_another_decision_leaves_the_persons_labels_alone(corrected, tmp_path):
@@ -133,8 +133,8 @@ def test_a_pool_with_nothing_unknown_still_has_what_a_person_calls_so(tmp_path, 
     known, pool = known_labels(60), known_labels(20)
     npz(tmp_path / "known.npz", x=easy_vectors(known, seed=0), y=known)
     npz(tmp_path / "pool.npz", x=easy_vectors(pool, seed=1))
-    said = text(tmp_path / "c.csv", "item,label", "3,unknown")
-    assert classify(tmp_path, tmp_path / "out", quick, f"--corrections={said}") == 0
+    corrections = text(tmp_path / "c.csv", "item,label", "3,unknown")
+    assert classify(tmp_path, tmp_path / "out", quick, f"--corrections={corrections}") == 0
     found = predictions(tmp_path / "out")
     unknown = {item: row["group"] for item, row in found.items() if row["label"] == "unknown"}
     assert unknown == {"3": 0}
@@ -143,7 +143,7 @@ def test_a_pool_with_nothing_unknown_still_has_what_a_person_calls_so(tmp_path, 
 def test_a_new_class_of_one_item_is_refused_before_anything_is_written(
     finished, tmp_path, quick, capsys
 ):
-    said = text(tmp_path / "c.csv", "item,label", f"{NEW_ITEMS[0]},fox")
-    assert classify(finished, tmp_path / "out", quick, f"--corrections={said}") == 2
+    corrections = text(tmp_path / "c.csv", "item,label", f"{NEW_ITEMS[0]},fox")
+    assert classify(finished, tmp_path / "out", quick, f"--corrections={corrections}") == 2
     assert "new class 'fox' to 1 item" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

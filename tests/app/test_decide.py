@@ -10,6 +10,7 @@ import pytest
 
 from files import NEW_CLASS, easy_images, known_labels, npz, pool_labels, text, truncated, visible
 from s2osc.app import report, result
+from s2osc.app import summary as summaries
 from s2osc.app.decide import Regrouping, redecide
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
@@ -211,7 +212,7 @@ def test_the_command_prints_what_classify_does(out, capsys):
     ("module", "step"),
     [
         (result, "decide"),
-        (result, "cautions"),
+        (summaries, "cautions"),
         *((report, step) for step in ("write_tables", "write_report", "write_summary")),
     ],
 )

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from files import easy_images, known_labels, npz, pool_labels, truncated, visible
-from s2osc.app import report, result
+from s2osc.app import report, summary
 from s2osc.app.results_folder import UNFINISHED, version_of
 from s2osc.cli.main import main
 
 STEPS = [
-    (result, "tell"),
-    (result, "cautions"),
+    (summary, "tell"),
+    (summary, "cautions"),
     *((report, step) for step in ("write_report", "save_drawing", "write_summary")),
 ]
 

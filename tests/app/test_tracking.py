@@ -4,39 +4,22 @@ import sys
 
 import pytest
 
-from s2osc.app.summary import LabelCounts, Summary
 from s2osc.app.tracking import figures, files_of, parameters
 from s2osc.cli.main import main
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
-from samples import make_audit
+from samples import make_audit, make_summary
 
-SUMMARY = Summary(
-    title="cats",
-    n_known=9,
-    n_pool=5,
-    n_skipped=0,
-    audit=make_audit(
-        ("a", "b"),
-        unknown_share=Estimate(0.2, 0.1, 0.3),
-        unknown_recall=None,
-        false_alarm=None,
-        known_accuracy=None,
-        test=UnknownTest(p_value=0.5, level=0.05),
-    ),
-    counts=LabelCounts(known={"a": 3, "b": 1}, unknown=1, groups={"0": 1}, unsure=0),
-    notes=(),
-    k=30,
-    steps={},
-    preset="heads",
-    settings={"student.tau": 0.85, "long": "x" * 2_000},
-    shape="vectors",
-    backbone=None,
-    seed=0,
-    device="cpu",
-    versions={"s2osc": "1"},
-    seconds={"answer": 1.5},
-    metrics={"f1": 0.9},
+AUDIT = make_audit(
+    ("a", "b"),
+    unknown_share=Estimate(0.2, 0.1, 0.3),
+    unknown_recall=None,
+    false_alarm=None,
+    known_accuracy=None,
+    test=UnknownTest(p_value=0.5, level=0.05),
+)
+SUMMARY = make_summary(
+    audit=AUDIT, metrics={"f1": 0.9}, settings={"student.tau": 0.85, "long": "x" * 2_000}
 )
 
 

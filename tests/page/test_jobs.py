@@ -35,11 +35,11 @@ def test_work_reports_its_steps_and_hands_on_what_it_returns():
     jobs, found = Jobs(), []
     jobs.start("Counting", count, 5, 0.3, then=found.append)
     for _ in range(600):
-        told = jobs.current.describe()
-        if told["step"].startswith("counting, ") and told["fraction"] > 0:
+        described = jobs.current.describe()
+        if described["step"].startswith("counting, ") and described["fraction"] > 0:
             break
         time.sleep(0.05)
-    assert 0 < told["fraction"] < 1
+    assert 0 < described["fraction"] < 1
     wait_for(jobs, "done")
     assert found == [5]
 

@@ -70,9 +70,9 @@ def test_every_act_that_a_browser_saw_confirmed_survives_30_times_kill_9(out):
         server.kill()
         worker.join()
     with Server(f"--results={out}", port=port) as server:
-        told = server.ask("/api/changes?since=0")
-        assert told["act"] >= len(confirmed) >= N_KILLS
-        before = told["act"]
+        changes = server.ask("/api/changes?since=0")
+        assert changes["act"] >= len(confirmed) >= N_KILLS
+        before = changes["act"]
         # A key that was confirmed is known: sent again, nothing is added.
         for key in confirmed[:: max(1, len(confirmed) // 20)]:
             server.ask("/api/acts", act(key=key))

@@ -140,8 +140,8 @@ def test_another_browser_sees_what_one_did(browser, work):
     do(browser, rows=[4], by="Ada", target="class left")
     seen = browser.get("/api/changes?since=0").json()
     do(browser, rows=[4], by="Bob", target="class top")
-    told = browser.get(f"/api/changes?since={seen['act']}").json()
-    assert (told["rows"], told["disputed"], told["people"]) == ([4], [4], ["Ada", "Bob"])
+    changes = browser.get(f"/api/changes?since={seen['act']}").json()
+    assert (changes["rows"], changes["disputed"], changes["people"]) == ([4], [4], ["Ada", "Bob"])
     people = browser.get("/api/people").json()
     assert (people["n_items"], people["n_disputed"]) == (1, 1)
     assert people["kappa"] == [["left", 0.0], ["top", 0.0]]

@@ -1,6 +1,8 @@
 """Learners: each follows a stream in its own way, and all keep one contract."""
 
 from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from s2osc.stream.learner import (
     Fitted,
     Incremental,
     Prototyping,
+    Recognition,
     Refit,
     Sketching,
     Static,
@@ -53,22 +56,39 @@ def concluded(learner, state):
     return learner.recognise(state, WINDOW.inputs, seed=2).state if learner.needs_window else state
 
 
-@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS.keys())
-def test_a_window_is_answered_for_every_item_by_known_classes_or_unknown(learner):
-    state = learner.begin(KNOWN, seed=0)
-    recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+class Followed(NamedTuple):
+    """A learner before a window, after it, and after its answers: states are values."""
+
+    begun: Any
+    recognition: Recognition
+    learnt: Any
+
+    @classmethod
+    def by(cls, learner: Any) -> "Followed":
+        begun = learner.begin(KNOWN, seed=0)
+        recognition = learner.recognise(begun, WINDOW.inputs, seed=1)
+        return cls(begun, recognition, learner.learn(recognition.state, ANSWERS, seed=1))
+
+
+@cache
+def followed(name: str) -> Followed:
+    return Followed.by(LEARNERS[name])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_window_is_answered_for_every_item_by_known_classes_or_unknown(name):
+    recognition = followed(name).recognition
     assert set(recognition.predictions.labels) <= {UNKNOWN, 0, 1, 2}
     assert len(recognition.predictions.labels) == len(recognition.embeddings) == len(WINDOW)
     assert recognition.groups is None or len(recognition.groups) == len(WINDOW)
-    named = learner.name_known(recognition.state, NEW.inputs)
+    named = LEARNERS[name].name_known(recognition.state, NEW.inputs)
     assert set(named) <= {0, 1, 2}
     assert np.mean((named == NEW.labels)[NEW.labels < 3]) > 0.9
 
 
-@pytest.mark.parametrize("learner", UPDATING.values(), ids=UPDATING.keys())
-def test_a_new_class_is_learnt_and_old_ones_stay_known(learner):
-    state = learner.begin(KNOWN, seed=0)
-    asked = learner.recognise(state, WINDOW.inputs, seed=1).state
+@pytest.mark.parametrize("name", UPDATING)
+def test_a_new_class_is_learnt_and_old_ones_stay_known(name):
+    learner, asked = LEARNERS[name], followed(name).recognition.state
     before = learner.name_known(asked, NEW.inputs)
     last = concluded(learner, learner.learn(asked, ANSWERS, seed=1))
     assert np.mean(learner.name_known(last, NEW.inputs) == NEW.labels) > 0.9
@@ -76,23 +96,25 @@ def test_a_new_class_is_learnt_and_old_ones_stay_known(learner):
     np.testing.assert_array_equal(learner.name_known(asked, NEW.inputs), before)
 
 
-@pytest.mark.parametrize("learner", UPDATING.values(), ids=UPDATING.keys())
-def test_the_same_seed_learns_the_same(learner):
-    def follow():
-        state = learner.begin(KNOWN, seed=0)
-        recognition = learner.recognise(state, WINDOW.inputs, seed=1)
-        last = concluded(learner, learner.learn(recognition.state, ANSWERS, seed=1))
-        return recognition.predictions.unknown_score, learner.name_known(last, WINDOW.inputs)
+@pytest.mark.parametrize("name", UPDATING)
+def test_the_same_seed_learns_the_same(name):
+    learner = LEARNERS[name]
 
-    for first, again in zip(follow(), follow(), strict=True):
+    def found(followed):
+        last = concluded(learner, followed.learnt)
+        scores = followed.recognition.predictions.unknown_score
+        return scores, learner.name_known(last, WINDOW.inputs)
+
+    pairs = zip(found(followed(name)), found(Followed.by(learner)), strict=True)
+    for first, again in pairs:
         np.testing.assert_array_equal(first, again)
 
 
-def test_a_static_method_answers_as_it_did_at_the_beginning_whatever_it_is_account():
+def test_a_static_method_answers_as_it_did_at_the_beginning_whatever_it_is_told():
     learner = LEARNERS["static"]
-    state = learner.begin(KNOWN, seed=0)
-    recognition = learner.recognise(state, WINDOW.inputs, seed=1)
+    state, recognition, learnt = followed("static")
     assert not learner.updates
+    assert learnt is recognition.state
     assert learner.learn(state, ANSWERS, seed=1) is state
     again = learner.recognise(state, WINDOW.inputs, seed=2)
     np.testing.assert_array_equal(again.predictions.labels, recognition.predictions.labels)
@@ -113,9 +135,7 @@ def test_a_refit_sees_the_memory_of_what_it_was_fitted_to_and_the_answers_after_
 
 
 def test_what_is_remembered_are_items_that_were_labelled():
-    learner = LEARNERS["refit"]
-    state = learner.begin(KNOWN, seed=0)
-    data = learner.learn(learner.recognise(state, WINDOW.inputs, seed=1).state, ANSWERS, seed=1)
+    data = followed("refit").learnt
     assert isinstance(data, Fitted)
     known = {row.tobytes(): label for row, label in zip(KNOWN.inputs, KNOWN.labels, strict=True)}
     exemplars = data.memory.exemplars
@@ -126,10 +146,8 @@ def test_what_is_remembered_are_items_that_were_labelled():
 def test_only_ours_tells_what_an_update_did():
     for name in ("ours", "refit"):
         learner = LEARNERS[name]
-        state = learner.begin(KNOWN, seed=0)
-        assert learner.account(state) is None
-        recognition = learner.recognise(state, WINDOW.inputs, seed=1)
-        account = learner.account(learner.learn(recognition.state, ANSWERS, seed=1))
+        assert learner.account(followed(name).begun) is None
+        account = learner.account(followed(name).learnt)
         if name == "ours":
             assert (account.n_labels, account.n_new_classes) == (len(ANSWERS), 1)
             assert {"before", "after", "holds"} <= to_plain(account)["memory"].keys()

@@ -63,7 +63,7 @@ from s2osc.pipeline.photo_preparation import load_start, measure_cost
 from s2osc.pipeline.presets import build_method, choose_preset
 from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch, say
-from s2osc.settings import FIT_ON, flatten, require_positive
+from s2osc.settings import FIT_ON, NamedSettings, flatten, require_positive
 from s2osc.text import plural
 from s2osc.types import Labelled
 from s2osc.version import versions
@@ -243,7 +243,7 @@ def choose_method(
     return preset, method
 
 
-def pretrained_as(backbone: str) -> dict[str, Any]:
+def pretrained_as(backbone: str) -> NamedSettings:
     """The changes that make f and g start from a backbone."""
     if backbone not in EFFICIENTNETS:
         raise SettingsError(
@@ -444,7 +444,7 @@ def make_result(
     title: str,
     represented: Representation,
     preset: str,
-    settings: dict[str, Any],
+    settings: NamedSettings,
     seed: int,
     device: str,
     n_known: int,

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from s2osc.app.part_work import (
 from s2osc.app.result_files import write_summary
 from s2osc.app.run_folder import GOES_ON, RunFolder, run_folder
 from s2osc.app.summary import LabelCounts, PartFacts, Summary
+from s2osc.codec import JsonObject
 from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
 from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
 from s2osc.engine.engine import Engine, LocalEngine, Recipe
@@ -257,7 +257,7 @@ def classify_parts(
         return summary
 
 
-def facts_of(known: Path, pool: PartedPool, request: Request) -> dict[str, Any]:
+def facts_of(known: Path, pool: PartedPool, request: Request) -> JsonObject:
     """What a run is of: another one does not go on with its parts."""
     return {
         "known": [os.path.abspath(known), _stamp(str(known))],

@@ -10,7 +10,7 @@ from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Source, open_items
 from s2osc.data.parts import is_parted, open_parts
 from s2osc.data.splits import Protocol, split_dataset
-from s2osc.settings import FIT_ON
+from s2osc.settings import FIT_ON, NamedSettings
 from s2osc.text import clean_text
 
 DIGITS = "mnist5k"
@@ -44,7 +44,7 @@ class Origin:
     keep_columns: tuple[str, ...] = ()
     max_megapixels: float = MAX_MEGAPIXELS
     fit_on: int = FIT_ON
-    changes: dict[str, Any] = field(default_factory=dict)  # hyper-parameters by name
+    changes: NamedSettings = field(default_factory=dict)  # hyper-parameters by name
 
     @classmethod
     def now(cls, known: Path | None = None, pool: Path | None = None, **choices: Any) -> "Origin":

@@ -11,6 +11,7 @@ from s2osc.app.answer_tables import answer_table, texts_of
 from s2osc.app.extract import Representation
 from s2osc.app.run_folder import GOES_ON, RunFolder, written_table
 from s2osc.app.summary import LabelCounts
+from s2osc.codec import JsonObject
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Skipped, items_like
 from s2osc.data.parts import Part, PartedPool
 from s2osc.files import as_json, write_whole, writing
@@ -121,7 +122,7 @@ class PartCounts(NamedTuple):
             skipped=self.skipped + other.skipped,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "labels": dict(self.labels),
             "groups": dict(self.groups),
@@ -132,7 +133,7 @@ class PartCounts(NamedTuple):
         }
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "PartCounts":
+    def from_json(cls, record: JsonObject) -> "PartCounts":
         return cls(
             labels=Counter(record["labels"]),
             groups=Counter(record["groups"]),

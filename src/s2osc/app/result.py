@@ -6,7 +6,7 @@ Another operating point or other groups are another value; nothing is trained fo
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
 from s2osc.pipeline.model_description import Preparation
 from s2osc.report.drawing import Question
-from s2osc.settings import change, flatten
+from s2osc.settings import NamedSettings, change, flatten
 from s2osc.types import UNKNOWN, Answer
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Result:
     k: int
     steps: dict[str, int]  # of training
     preset: str
-    settings: dict[str, Any]  # hyper-parameters by name
+    settings: NamedSettings  # hyper-parameters by name
     shape: str  # of the items, in words
     backbone: str | None
     seed: int

@@ -15,7 +15,7 @@ Nothing here needs torch, but saving a model: deciding anew is a matter of a sec
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -195,12 +195,11 @@ def read_result(folder: Path) -> Result:
             "which keep nothing to decide or draw anew from; classify anew, and with seeds, as "
             "with --preset auto, to decide anew later"
         )
-    measured: dict[str, Any] = {"evidence": None, "leaves": None, "odds": None}
-    if summary.audit:
-        measured = read_measured(folder, summary.classes, summary.audit)
+    measured = read_measured(folder, summary.classes, summary.audit) if summary.audit else None
     if unfinished.is_file():
-        measured |= read_unfinished(unfinished, len(summary.classes))
-    names = measured["names"]
+        measured = read_unfinished(unfinished, len(summary.classes), measured)
+    assert measured is not None, "one of the two is there"
+    names = measured.names
     if len(names) != summary.n_pool:
         raise DataError(
             f"{folder} holds scores of {len(names)} items, but its {SUMMARY} is about "
@@ -211,7 +210,7 @@ def read_result(folder: Path) -> Result:
         corrections = read_corrections(folder / CORRECTIONS)
     return Result(
         **{name: getattr(summary, name) for name in READ_BACK},
-        **measured,
+        **vars(measured),
         check=read_check(folder / CHECKED, names),
         items=read_items(folder / ITEMS, len(names)),
         corrections=corrections,
@@ -226,16 +225,29 @@ def read_summary(folder: Path) -> Summary:
         return Summary.from_json(record)
 
 
-def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[str, Any]:
-    """What ``write_measured`` wrote, as fields of a result; all of the pool are known as yet."""
+@dataclass(frozen=True)
+class Measured:
+    """The fields of a result that are about its items, one by one."""
+
+    names: list[str]
+    truth: list[str] | None
+    answer: Answer
+    nearest_confidence: np.ndarray
+    evidence: Evidence | None = None
+    leaves: np.ndarray | None = None
+    odds: np.ndarray | None = None
+    embeddings: np.ndarray | None = None
+    images: np.ndarray | None = None
+    questions: tuple[Question, ...] = ()
+
+
+def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> Measured:
+    """What ``write_measured`` wrote; all of the pool are known as yet."""
     pool, seeds = read_columns(folder / SCORES), read_columns(folder / SEEDS)
     with guarded(folder / SEEDS, COPY_AGAIN):
-        of_seeds: dict[str, Any] = {
-            "seed_score": _numbers(seeds["score"]),
-            "seed_label": _labels(seeds["label"], classes),
-            "seed_nearest": _labels(seeds["nearest"], classes),
-            "seed_weight": _weights(seeds["weight"]),
-        }
+        seed_score, seed_weight = _numbers(seeds["score"]), _weights(seeds["weight"])
+        seed_label = _labels(seeds["label"], classes)
+        seed_nearest = _labels(seeds["nearest"], classes)
         seed_odds = _numbers(seeds["odds"]) if "odds" in seeds else None
     with guarded(folder / SCORES, COPY_AGAIN):
         evidence = Evidence(
@@ -244,16 +256,22 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
             nearest_confidence=_numbers(pool["nearest_confidence"]),
             p_value=audit.test.p_value,
             sources_differ=audit.sources_remain_apart,
-            **of_seeds,
+            seed_score=seed_score,
+            seed_label=seed_label,
+            seed_nearest=seed_nearest,
+            seed_weight=seed_weight,
         )
         n = len(evidence.score)
         leaves = _leaves(pool["leaf_if_unknown"], audit)
         if ("odds" in pool) != (seed_odds is not None):
             raise ValueError(f"it has odds where {SEEDS} has none, or the other way round")
-        return {
-            "names": _texts(pool["item"]),
-            "truth": _texts(pool["truth"]) if "truth" in pool else None,
-            "answer": Answer(
+        odds = None
+        if seed_odds is not None:
+            odds = np.concatenate([_numbers(pool["odds"]), seed_odds])
+        return Measured(
+            names=_texts(pool["item"]),
+            truth=_texts(pool["truth"]) if "truth" in pool else None,
+            answer=Answer(
                 labels=evidence.nearest,
                 unknown_score=np.zeros(n),
                 confidence=evidence.nearest_confidence,
@@ -262,13 +280,11 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[
                 filtered=_array(pool["filtered"].cast(pa.uint8())).astype(bool),
                 nearest=evidence.nearest,
             ),
-            "nearest_confidence": evidence.nearest_confidence,
-            "evidence": evidence,
-            "leaves": leaves,
-            "odds": None
-            if seed_odds is None
-            else np.concatenate([_numbers(pool["odds"]), seed_odds]),
-        }
+            nearest_confidence=evidence.nearest_confidence,
+            evidence=evidence,
+            leaves=leaves,
+            odds=odds,
+        )
 
 
 def read_answer(path: Path, result: Result) -> Answer:
@@ -297,8 +313,8 @@ def read_answer(path: Path, result: Result) -> Answer:
         )
 
 
-def read_unfinished(path: Path, n_classes: int) -> dict[str, Any]:
-    """What ``write_unfinished`` wrote, as fields of a result."""
+def read_unfinished(path: Path, n_classes: int, measured: Measured | None) -> Measured:
+    """What ``write_unfinished`` wrote, beside what was measured by seeds."""
     content = read_whole(path, largest=LARGEST)
     with guarded(path, COPY_AGAIN):
         arrays = load(content)
@@ -315,18 +331,21 @@ def read_unfinished(path: Path, n_classes: int) -> dict[str, Any]:
         for name, least, end in limits:
             if arrays[name].min() < least or arrays[name].max() >= end:
                 raise ValueError(f"its {name} are not from {least} to {end - 1}")
-        return {
-            "names": names,
-            "truth": truth,
-            "answer": answer,
-            "nearest_confidence": arrays["nearest_confidence"],
-            "embeddings": arrays["embeddings"],
-            "images": arrays.get("images"),
-            "questions": tuple(
+        return Measured(
+            names=names,
+            truth=truth,
+            answer=answer,
+            nearest_confidence=arrays["nearest_confidence"],
+            evidence=measured.evidence if measured else None,
+            leaves=measured.leaves if measured else None,
+            odds=measured.odds if measured else None,
+            embeddings=arrays["embeddings"],
+            images=arrays.get("images"),
+            questions=tuple(
                 Question(int(item), str(suggested), str(why))
                 for item, suggested, why in texts["questions"]
             ),
-        }
+        )
 
 
 def read_check(path: Path, names: list[str]) -> Check:

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from s2osc.codec import JsonObject
 from s2osc.errors import OutputError
 from s2osc.files import (
     as_json,
@@ -47,7 +48,7 @@ GOES_ON = "what is done stays; make room and run the same command again to go on
 ANOTHER = "give another folder, or --force to begin anew"
 
 
-def fingerprint(facts: dict[str, Any]) -> str:
+def fingerprint(facts: JsonObject) -> str:
     """A digest of what a run is of."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -161,9 +162,7 @@ class TableWriter:
 
 
 @contextmanager
-def run_folder(
-    out: Path, facts: dict[str, Any], *, n_parts: int, force: bool
-) -> Iterator[RunFolder]:
+def run_folder(out: Path, facts: JsonObject, *, n_parts: int, force: bool) -> Iterator[RunFolder]:
     """Hold the folder of a run, new or stopped before."""
     check_folder(out)
     busy = f"another process writes to {out}; wait until it is done, or give another folder"
@@ -174,7 +173,7 @@ def run_folder(
         yield folder
 
 
-def _begin(folder: RunFolder, facts: dict[str, Any], n_parts: int, *, force: bool) -> None:
+def _begin(folder: RunFolder, facts: JsonObject, n_parts: int, *, force: bool) -> None:
     out, mark = folder.out, fingerprint(facts)
     others = sorted(path.name for path in out.iterdir() if path.name != LOCK)
     if (out / RUN).is_file():

@@ -21,7 +21,7 @@ from s2osc.bench.tasks.stream import (
     mean_figures,
     stage_accuracies,
 )
-from s2osc.codec import to_plain
+from s2osc.codec import JsonObject, to_plain
 from s2osc.data.datasets import load_dataset
 from s2osc.data.inputs import encode_labels
 from s2osc.data.streams import FEWEST_PRESENT, LabelledSet, Stream, StreamProtocol, draw_stream
@@ -164,7 +164,7 @@ def simulate(
     self_taught: bool = False,
     folder: Path | None = None,
     force: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Follow a stream drawn from labelled files, or from a data set by its name.
 
     The truth answers what is asked, and judges every window before it is learnt from. Returns the
@@ -411,7 +411,7 @@ def _row(window: WindowFigures) -> list[Any]:
     ]
 
 
-def draw_figures(folder: Path, record: dict[str, Any], *, self_taught: bool) -> None:
+def draw_figures(folder: Path, record: JsonObject, *, self_taught: bool) -> None:
     """When classes come, how answers fare and, where nobody is asked, how far they drift."""
     # Matplotlib is an extra, which this module does without.
     from s2osc.bench.figures.drawing import save  # noqa: PLC0415

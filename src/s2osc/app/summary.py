@@ -16,6 +16,7 @@ from s2osc.data.columns import Columns
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import Caution, cautions, tell
 from s2osc.pipeline.grouping.typical import GroupProfile
+from s2osc.settings import NamedSettings
 from s2osc.types import Answer
 
 AS_THEY_ARE = (
@@ -79,7 +80,7 @@ class Summary:
     k: int
     steps: dict[str, int]  # of training
     preset: str
-    settings: dict[str, Any]  # hyper-parameters by name
+    settings: NamedSettings  # hyper-parameters by name
     shape: str  # of the items, in words
     backbone: str | None
     seed: int

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.codec import JsonObject
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
@@ -108,7 +109,7 @@ def fingerprint(dataset: Dataset) -> str:
     return digest.hexdigest()[:16]
 
 
-def read_record(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> JsonObject:
     return read_json(path, "it is not a record: remove it and run again")
 
 
@@ -152,7 +153,7 @@ def _check_alike(paths: Sequence[Path], records: Sequence[Record]) -> None:
 
     A setting that only one of two records has came later, and groups follow their own.
     """
-    first: dict[tuple[str, ...], tuple[Path, dict[str, Any]]] = {}
+    first: dict[tuple[str, ...], tuple[Path, JsonObject]] = {}
     for path, record in zip(paths, records, strict=True):
         settings = {
             key: value
@@ -195,7 +196,7 @@ def check_same_settings(
     """
     record = read_record(path)
     try:
-        recorded: dict[str, Any] = dict(record["settings"])
+        recorded: JsonObject = dict(record["settings"])
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} names no settings; remove it and run again") from error
     now = _as_json(flatten(method))
@@ -235,8 +236,8 @@ def _is_judged_in_folds(record: Mapping[str, Any], settings: Mapping[str, Any]) 
     return isinstance(n_labelled, int) and n_labelled * share / 2 < n_wanted
 
 
-def _as_json(values: dict[str, Any]) -> dict[str, Any]:
-    as_written: dict[str, Any] = json.loads(json.dumps(values))
+def _as_json(values: JsonObject) -> JsonObject:
+    as_written: JsonObject = json.loads(json.dumps(values))
     return as_written
 
 

@@ -34,6 +34,7 @@ from s2osc.bench.records import (
 )
 from s2osc.bench.tasks.task import THROUGH, Trial
 from s2osc.bench.terminal import Board
+from s2osc.codec import JsonObject
 from s2osc.data.datasets import Dataset, load_dataset
 from s2osc.engine.ray_engine import RayEngine
 from s2osc.errors import DataError, SettingsError
@@ -233,7 +234,7 @@ def _run_on_one_split(runs: Sequence[Trial], cell: Cell, board: Board) -> None:
         _record(run, facts | _outcome(run, items, cell), board)
 
 
-def _record(run: Trial, record: dict[str, Any], board: Board) -> None:
+def _record(run: Trial, record: JsonObject, board: Board) -> None:
     write_record(run.path, record)
     board.done(run, record)
 
@@ -249,7 +250,7 @@ def _make_items(trial: Trial, cell: Cell, clock: Stopwatch) -> tuple[Any, str | 
     return items, backbone
 
 
-def _outcome(trial: Trial, items: Any, cell: Cell) -> dict[str, Any]:
+def _outcome(trial: Trial, items: Any, cell: Cell) -> JsonObject:
     """What came out: figures and seconds, or the error of a run that failed."""
     try:
         return cell.experiment.task.run(items, trial, device=cell.device)
@@ -257,13 +258,13 @@ def _outcome(trial: Trial, items: Any, cell: Cell) -> dict[str, Any]:
         return _failure(error)
 
 
-def _failure(error: Exception) -> dict[str, Any]:
+def _failure(error: Exception) -> JsonObject:
     """An error as records keep it: where it came from by files and lines, without folders."""
     where = [f"{Path(at.filename).name}:{at.lineno}" for at in extract_tb(error.__traceback__)]
     return {"error": {"kind": type(error).__name__, "message": str(error), "where": where}}
 
 
-def describe(run: Trial, cell: Cell) -> dict[str, Any]:
+def describe(run: Trial, cell: Cell) -> JsonObject:
     """The facts of a run, known before it begins."""
     return {
         "experiment": run.experiment,

@@ -16,6 +16,7 @@ from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.records import read_records
 from s2osc.bench.tables.runs import Runs, by_size, find_gaps, gaps_in_words
 from s2osc.bench.tasks.task import Trial
+from s2osc.codec import JsonObject
 
 LISTED = ("experiment", "size", "data", "methods", "records", "failed", "missing")
 
@@ -58,9 +59,7 @@ class Board:
         self.wanted = dict.fromkeys(((name, data) for name in self.names for data in self.data), 0)
         for run in runs:
             self.wanted[run.name, run.data] += 1
-        self.records: dict[tuple[str, str], list[dict[str, Any]]] = {
-            cell: [] for cell in self.wanted
-        }
+        self.records: dict[tuple[str, str], list[JsonObject]] = {cell: [] for cell in self.wanted}
         self.seconds: dict[tuple[str, str], list[float]] = {cell: [] for cell in self.wanted}
         self.now, self.n_done, self.started = "", 0, time.monotonic()
         self.live = Live(console=self.console, auto_refresh=False) if self.is_drawn else None
@@ -83,7 +82,7 @@ class Board:
         self.started = time.monotonic()
         self._draw()
 
-    def done(self, run: Trial, record: dict[str, Any]) -> None:
+    def done(self, run: Trial, record: JsonObject) -> None:
         """Count a run that was made now, or was recorded before."""
         self.records[run.name, run.data].append(record)
         self.n_done += 1
@@ -98,7 +97,7 @@ class Board:
     def n_wanted(self) -> int:
         return sum(self.wanted.values())
 
-    def line(self, record: dict[str, Any]) -> str:
+    def line(self, record: JsonObject) -> str:
         """A run in one line."""
         error = record.get("error")
         if error:

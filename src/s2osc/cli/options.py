@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCWarning, SettingsError
-from s2osc.settings import FIT_ON
+from s2osc.settings import FIT_ON, NamedSettings
 from s2osc.text import shortened
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def add_decision(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def decision_of(options: argparse.Namespace) -> dict[str, Any]:
+def decision_of(options: argparse.Namespace) -> NamedSettings:
     """The settings of the decision that were given."""
     given = {name: getattr(options, name) for name in ("false_alarm", "guarantee", "aim", "unsure")}
     given["false_alarm_of"] = limits_of_classes(options.false_alarm_of)

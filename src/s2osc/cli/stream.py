@@ -28,6 +28,7 @@ from s2osc.cli.options import (
     show_result,
     trusted_of,
 )
+from s2osc.codec import JsonObject
 from s2osc.text import listed
 
 if TYPE_CHECKING:
@@ -348,7 +349,7 @@ def simulate(options: argparse.Namespace) -> None:
     say(f"In {options.out}: windows.csv, windows.md, summary.json and, with Matplotlib, figures")
 
 
-def _simulation_table(windows: Sequence[dict[str, Any]]) -> "Table":
+def _simulation_table(windows: Sequence[JsonObject]) -> "Table":
     from rich.table import Table
 
     table = Table(title="Simulated stream", padding=0)

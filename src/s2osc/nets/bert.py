@@ -7,12 +7,13 @@ mean of its tokens. Nothing else of BERT is here.
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from s2osc.codec import JsonObject
 
 RENAMED = (
     (r"^embeddings\.(word|position|token_type)_embeddings\.", r"\1."),
@@ -43,7 +44,7 @@ class BertSettings:
     layer_norm_eps: float = 1e-12
 
     @classmethod
-    def of_config(cls, config: dict[str, Any]) -> "BertSettings":
+    def of_config(cls, config: JsonObject) -> "BertSettings":
         """The settings in a ``config.json``; a ``ValueError`` for networks of another kind."""
         if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
             raise ValueError(
@@ -100,7 +101,7 @@ class BertLayer(nn.Module):
         return self.norm(x + self.narrow(F.gelu(self.widen(x))))
 
 
-def load_bert(weights: Path, config: dict[str, Any]) -> BertEncoder:
+def load_bert(weights: Path, config: JsonObject) -> BertEncoder:
     """An encoder with the weights of a safetensors file; a ``ValueError`` where they do not fit."""
     encoder = BertEncoder(BertSettings.of_config(config))
     found = {

@@ -2,10 +2,10 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from s2osc.app.corrections import corrections_table
 from s2osc.app.export.job import Files, export_results
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError
 from s2osc.files import write_whole, writing
 from s2osc.page.project import Project
@@ -62,7 +62,7 @@ FORMS = (
 )
 
 
-def describe_forms(project: Project) -> list[dict[str, Any]]:
+def describe_forms(project: Project) -> list[JsonObject]:
     """The forms that the items of a project can have."""
     return [asdict(form) for form in FORMS if form.id != LINKS or are_files(project)]
 

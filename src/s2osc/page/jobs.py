@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Literal
 
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError, S2OSCError
 from s2osc.files import reason
 from s2osc.progress import reported
@@ -36,7 +37,7 @@ class Job:
     share: float | None = None  # of the step
     error: str = ""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         elapsed = time.monotonic() - self.started
         fraction, left = self.share, None
         if self.expected:

@@ -14,6 +14,7 @@ import numpy as np
 
 from s2osc.app.corrections import Corrections
 from s2osc.app.results_folder import link_or_copy, results_folder, version_of
+from s2osc.codec import JsonObject
 from s2osc.errors import S2OSCError
 from s2osc.page.pool import Pool
 from s2osc.page.project import FOLDER
@@ -61,7 +62,7 @@ def called(pool: Pool) -> np.ndarray:
     return names[pool.decided]
 
 
-def compare(before: Pool, after: Pool) -> dict[str, Any]:
+def compare(before: Pool, after: Pool) -> JsonObject:
     """What a new fit of the same items changed."""
     audits = before.result.audit, after.result.audit
     known = before.result.classes
@@ -75,7 +76,7 @@ def compare(before: Pool, after: Pool) -> dict[str, Any]:
     }
 
 
-def _moves(before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
+def _moves(before: np.ndarray, after: np.ndarray) -> JsonObject:
     """How many items changed class, and from which to which, the most frequent first."""
     changed = before != after
     moved = Counter(zip(before[changed].tolist(), after[changed].tolist(), strict=True))
@@ -134,14 +135,14 @@ def keep_state(state: Path, archive: Path) -> None:
         shutil.copytree(state, place, copy_function=_link, ignore=shutil.ignore_patterns(*OURS))
 
 
-def read_stream(state: Path) -> dict[str, Any]:
+def read_stream(state: Path) -> JsonObject:
     """The status of a stream, in plain values."""
     from s2osc.stream.status import read_status  # noqa: PLC0415
 
     return read_status(state).to_json()
 
 
-def go_back(state: Path, archive: Path, number: int) -> dict[str, Any]:
+def go_back(state: Path, archive: Path, number: int) -> JsonObject:
     """Make a state that was kept the current one."""
     from s2osc.stream.store import open_store, read_pointer, read_state  # noqa: PLC0415
 
@@ -153,9 +154,7 @@ def go_back(state: Path, archive: Path, number: int) -> dict[str, Any]:
     return read_stream(state)
 
 
-def classify_window(
-    state: Path, pool: Path, out: Path, archive: Path, budget: int
-) -> dict[str, Any]:
+def classify_window(state: Path, pool: Path, out: Path, archive: Path, budget: int) -> JsonObject:
     """Answer for the next window of a stream."""
     from s2osc.app.stream.window import window_files  # noqa: PLC0415
     from s2osc.stream.queries import QuerySettings  # noqa: PLC0415
@@ -176,9 +175,7 @@ def _named_or_why(state: Path, out: Path) -> np.ndarray | str:
         return str(error)
 
 
-def learn_window(
-    state: Path, out: Path, archive: Path, labels: Mapping[str, str]
-) -> dict[str, Any]:
+def learn_window(state: Path, out: Path, archive: Path, labels: Mapping[str, str]) -> JsonObject:
     """Take people's labels of the last window in: of items that were asked about, and of others."""
     from s2osc.app.stream.answer import learn_labels  # noqa: PLC0415
 
@@ -187,7 +184,7 @@ def learn_window(
     answered = learn_labels(state, out, labels)
     keep_state(state, archive)
     after, named = read_stream(state), _named_or_why(state, out)
-    moves: dict[str, Any] = {"n_changed": None, "moves": []}
+    moves: JsonObject = {"n_changed": None, "moves": []}
     notes = list(answered.notes) if answered else []
     if isinstance(former, str) or isinstance(named, str):
         notes.append(f"Which items changed class is not known: {named}.")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from s2osc.app.result import Result
 from s2osc.app.result_files import load_as_decided
 from s2osc.app.results_folder import DRAWING
 from s2osc.arrays import chunks
+from s2osc.codec import JsonObject
 from s2osc.data.columns import Table
 from s2osc.data.inputs import Source
 from s2osc.errors import DataError, S2OSCError
@@ -239,9 +240,9 @@ class Pool:
             raise DataError(f"there is no picture of {self.names[row]!r}")
         return uri_to_bytes(pictures[answered]), "image/webp"
 
-    def brief(self, row: int) -> dict[str, Any]:
+    def brief(self, row: int) -> JsonObject:
         """What a tile shows of an item without a picture."""
-        found: dict[str, Any] = {"row": row, "name": self.names[row]}
+        found: JsonObject = {"row": row, "name": self.names[row]}
         texts, answered = self.result.texts, int(self.answered[row])
         if texts is not None:
             found["text"] = texts[answered] if answered >= 0 else self._source_text(row)
@@ -277,7 +278,7 @@ class Pool:
         middle = np.median(some, axis=0)
         return middle, np.maximum(np.abs(some - middle).max(axis=0), 1e-12)
 
-    def details(self, row: int, is_known: np.ndarray) -> dict[str, Any]:
+    def details(self, row: int, is_known: np.ndarray) -> JsonObject:
         """An item in full: its text or cells, the measures of its answer, and its likes.
 
         Its likes are among the items of the pool that the answer gives a known class, (N,).

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from s2osc.app.report import rewrite_results
 from s2osc.app.result import Result
 from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import results_folder, version_of
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError
 from s2osc.files import lock, writing
 from s2osc.page.acts import Act, ActStore, Kind
@@ -106,7 +106,7 @@ class Project:
 
     # --- what is there ---------------------------------------------------------------------------
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """All that stays as it is until the model learns."""
         with self.mutex:
             pool = self.opened
@@ -133,7 +133,7 @@ class Project:
                 "folder": str(self.out),
             }
 
-    def structure(self) -> dict[str, Any]:
+    def structure(self) -> JsonObject:
         """Groups and operating point, which acts may change."""
         found = self.groups()
         return {
@@ -151,7 +151,7 @@ class Project:
             return None
         return replace(found, groups=self.ledger.regrouped(found.tree, found.groups))
 
-    def changes(self, since: int) -> dict[str, Any]:
+    def changes(self, since: int) -> JsonObject:
         """What acts after one have changed, for a browser that knows all acts up to it."""
         with self.mutex:
             if self.pool is None:
@@ -172,7 +172,7 @@ class Project:
                 "people": self.ledger.people(),
             }
 
-    def item(self, row: int) -> dict[str, Any]:
+    def item(self, row: int) -> JsonObject:
         """An item in full, with the label of each person."""
         with self.mutex:
             if not 0 <= row < self.opened.n:
@@ -275,7 +275,7 @@ class Project:
                 found.setdefault(label.target.removeprefix(CLASS))
         return list(found)
 
-    def check(self, n: int) -> dict[str, Any]:
+    def check(self, n: int) -> JsonObject:
         """The first ``n`` items of the random check, their labels, and what these say so far."""
         with self.mutex:
             pool, checked = self.opened, self.check_labels()
@@ -290,7 +290,7 @@ class Project:
                 "figures": figures_of(measured) if measured else [],
             }
 
-    def agreement(self) -> dict[str, Any]:
+    def agreement(self) -> JsonObject:
         """How people agree, class by class."""
         with self.mutex:
             found = self.ledger.agreement()
@@ -352,7 +352,7 @@ FIGURES = {
 }
 
 
-def figures_of(measured: CheckedAudit) -> list[dict[str, Any]]:
+def figures_of(measured: CheckedAudit) -> list[JsonObject]:
     """What random labels say, each with its interval."""
     estimates = {words: getattr(measured, name) for name, words in FIGURES.items()}
     return [

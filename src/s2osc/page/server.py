@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import uvicorn
 from fastapi import FastAPI, Query, Request, Response
@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError, S2OSCError
 from s2osc.page.acts import LONGEST_KEY, LONGEST_NAME, LONGEST_TARGET, Kind
 from s2osc.page.exports import describe_forms, write_export
@@ -122,7 +123,7 @@ def _add_files(app: FastAPI) -> None:
 
 def _add_pool(app: FastAPI, project: Project) -> None:
     @app.get("/api/project")
-    def describe() -> dict[str, Any]:
+    def describe() -> JsonObject:
         return project.describe()
 
     @app.get("/api/columns")
@@ -134,12 +135,12 @@ def _add_pool(app: FastAPI, project: Project) -> None:
         return _binary(project.opened.map())
 
     @app.get("/api/items")
-    def briefs(rows: str) -> list[dict[str, Any]]:
+    def briefs(rows: str) -> list[JsonObject]:
         pool = project.opened
         return [pool.brief(row) for row in _rows(rows, pool.n)]
 
     @app.get("/api/items/{row}")
-    def details(row: int) -> dict[str, Any]:
+    def details(row: int) -> JsonObject:
         return project.item(row)
 
     @app.get("/api/search")
@@ -147,11 +148,11 @@ def _add_pool(app: FastAPI, project: Project) -> None:
         return project.opened.search(words)
 
     @app.get("/api/check")
-    def check(n: Annotated[int, Query(ge=1, le=10_000)] = 30) -> dict[str, Any]:
+    def check(n: Annotated[int, Query(ge=1, le=10_000)] = 30) -> JsonObject:
         return project.check(n)
 
     @app.get("/api/people")
-    def people() -> dict[str, Any]:
+    def people() -> JsonObject:
         return project.agreement()
 
     @app.get("/pictures/{pool}")
@@ -174,12 +175,12 @@ def _add_acts(app: FastAPI, work: Work) -> None:
     project = work.project
 
     @app.get("/api/changes")
-    def changes(since: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
+    def changes(since: Annotated[int, Query(ge=0)] = 0) -> JsonObject:
         job = work.jobs.current
         return project.changes(since) | {"job": job.describe() if job else None}
 
     @app.post("/api/acts")
-    def act(body: ActBody) -> dict[str, Any]:
+    def act(body: ActBody) -> JsonObject:
         request = ActRequest(body.key, body.by, body.kind, body.target, tuple(body.rows), body.pool)
         done = project.act(request)
         about = project.ledger.about(done)
@@ -189,46 +190,46 @@ def _add_acts(app: FastAPI, work: Work) -> None:
 
 def _add_work(app: FastAPI, work: Work) -> None:
     @app.get("/api/learning")
-    def learning() -> dict[str, Any]:
+    def learning() -> JsonObject:
         return work.describe()
 
     @app.post("/api/learn")
-    def learn(body: LearnBody) -> dict[str, Any]:
+    def learn(body: LearnBody) -> JsonObject:
         return work.learn(body.by).describe()
 
     @app.post("/api/jobs/cancel")
-    def cancel() -> dict[str, Any]:
+    def cancel() -> JsonObject:
         work.jobs.cancel()
         return {}
 
     @app.post("/api/back")
-    def back(body: BackBody) -> dict[str, Any]:
+    def back(body: BackBody) -> JsonObject:
         work.back(body.to)
         return work.jobs.current.describe() if work.jobs.current else {}
 
 
 def _add_exports(app: FastAPI, project: Project) -> None:
     @app.get("/api/exports")
-    def forms() -> list[dict[str, Any]]:
+    def forms() -> list[JsonObject]:
         return describe_forms(project)
 
     @app.post("/api/exports")
-    def export(body: ExportBody) -> dict[str, Any]:
+    def export(body: ExportBody) -> JsonObject:
         return {"place": str(write_export(project, body.form))}
 
 
 def _add_windows(app: FastAPI, work: StreamWork) -> None:
     @app.post("/api/uploads")
-    def begin(body: UploadBody) -> dict[str, Any]:
+    def begin(body: UploadBody) -> JsonObject:
         return {"id": work.uploads.begin(body.n)}
 
     @app.put("/api/uploads/{upload}/{number}")
-    async def receive(upload: str, number: int, name: str, request: Request) -> dict[str, Any]:
+    async def receive(upload: str, number: int, name: str, request: Request) -> JsonObject:
         await _receive_file(work.uploads.find(upload), number, name, request)
         return {}
 
     @app.post("/api/windows")
-    def window(body: WindowBody) -> dict[str, Any]:
+    def window(body: WindowBody) -> JsonObject:
         if bool(body.upload) == bool(body.path):
             raise DataError("drop files, or give the path of a folder or file")
         pool = work.uploads.find(body.upload).pool() if body.upload else Path(body.path)

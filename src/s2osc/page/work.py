@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from s2osc.app.corrections import Correction, Corrections
 from s2osc.app.results_folder import check_summary, version_of
-from s2osc.codec import from_plain, to_plain
+from s2osc.codec import JsonObject, from_plain, to_plain
 from s2osc.errors import DataError
 from s2osc.files import as_json, guarded, read_json, write_whole
 from s2osc.page import learning
@@ -54,7 +54,7 @@ class Work(Protocol):
     project: Project
     jobs: Jobs
 
-    def describe(self) -> dict[str, Any]: ...
+    def describe(self) -> JsonObject: ...
 
     def learn(self, by: str) -> Job: ...
 
@@ -76,7 +76,7 @@ class Rounds:
 
     current: int = 0
     rounds: tuple[Round, ...] = ()
-    last: dict[str, Any] | None = field(default=None)
+    last: JsonObject | None = field(default=None)
 
     @classmethod
     def read(cls, path: Path) -> "Rounds":
@@ -100,7 +100,7 @@ class PoolWork:
         self._file = project.folder / ROUNDS_FILE
         self.rounds = Rounds.read(self._file)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         with self.project.mutex:
             corrections = corrections_of(self.project)
             origin = self.project.opened.result.origin
@@ -179,23 +179,23 @@ class StreamWork:
         self.project, self.state, self.jobs = project, state, Jobs()
         self.uploads = Uploads(project.folder)
         self.archive = project.folder / STATES
-        self.status: dict[str, Any] | None = None
-        self.last: dict[str, Any] | None = None
+        self.status: JsonObject | None = None
+        self.last: JsonObject | None = None
         # Not one of the jobs: people need not wait for it.
         Jobs().start("Reading the stream", learning.read_stream, state, then=self._read_first)
 
-    def _read_first(self, status: dict[str, Any]) -> None:
+    def _read_first(self, status: JsonObject) -> None:
         if self.status is None:  # no window came sooner
             self._read(status)
 
-    def _read(self, status: dict[str, Any]) -> None:
+    def _read(self, status: JsonObject) -> None:
         self.status = status
         results = status["windows"][-1].get("results") if status["windows"] else None
         out = Path(results) if results and Path(results).is_dir() else None
         if out != self.project.out or out is not None:
             self.project.open_pool(out)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         with self.project.mutex:
             labels, n_changed = self._labels()
             words = f"{plural(len(labels), 'label')} of this window to learn from."
@@ -237,7 +237,7 @@ class StreamWork:
                 raise DataError("there are no labels to learn from")
             rows = [self.project.opened.row_of[item] for item in labels]
 
-            def then(found: dict[str, Any]) -> None:
+            def then(found: JsonObject) -> None:
                 self.project.note_learning(by, rows)
                 self.last = found["change"] | {"at": time.time()}
                 self._read(found["status"])
@@ -279,7 +279,7 @@ class StreamWork:
             *("Going back", learning.go_back, self.state, self.archive, to), then=self._read
         )
 
-    def _states(self) -> list[dict[str, Any]]:
+    def _states(self) -> list[JsonObject]:
         """The states that were kept, the last first."""
         found = []
         current = self.status["version"] if self.status else None
@@ -293,7 +293,7 @@ class StreamWork:
                 found.append({"id": number, "what": what, "at": at, "current": number == current})
         return found
 
-    def _history(self) -> dict[str, Any]:
+    def _history(self) -> JsonObject:
         if self.status is None:
             return {"windows": [], "classes": {}}
         return {
@@ -302,7 +302,7 @@ class StreamWork:
         }
 
 
-def _window_row(record: dict[str, Any]) -> dict[str, Any]:
+def _window_row(record: JsonObject) -> JsonObject:
     """A window in the history, as the page shows it."""
     audit = record.get("audit") or {}
     accuracy = (audit.get("known_accuracy") or {}).get("estimate")

@@ -10,7 +10,7 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
-from s2osc.codec import fields_from_plain, from_plain, to_plain
+from s2osc.codec import JsonObject, fields_from_plain, from_plain, to_plain
 from s2osc.data.columns import TableEncoder
 from s2osc.errors import ModelError
 from s2osc.files import read_json
@@ -92,7 +92,7 @@ PREPARATIONS: dict[str, type[BackboneEntry] | type[EmbeddingEntry] | type[TableE
 """By the keys they have in a description."""
 
 
-def describe_preparation(preparation: Preparation | None) -> dict[str, Any]:
+def describe_preparation(preparation: Preparation | None) -> JsonObject:
     """What a description holds of it; models of items as they are have ``null`` for a backbone."""
     made = {key: to_plain(preparation) for key, c in PREPARATIONS.items() if type(preparation) is c}
     return {"backbone": None} | made
@@ -117,7 +117,7 @@ def check_whole(value: Any, what: str, *, low: int, high: int) -> int:
     return value
 
 
-def read_description(folder: Path) -> dict[str, Any]:
+def read_description(folder: Path) -> JsonObject:
     """What ``model.json`` holds, of the format that this program reads."""
     path = folder / DESCRIPTION
     if not path.is_file():
@@ -143,12 +143,12 @@ def read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def with_thresholds(description: dict[str, Any], thresholds: Thresholds | None) -> dict[str, Any]:
+def with_thresholds(description: JsonObject, thresholds: Thresholds | None) -> JsonObject:
     """The description of the same model with other thresholds."""
     return description | write_thresholds(thresholds)
 
 
-def write_thresholds(thresholds: Thresholds | None) -> dict[str, Any]:
+def write_thresholds(thresholds: Thresholds | None) -> JsonObject:
     """The common threshold, and those of single classes by their number."""
     if thresholds is None:
         return {"threshold": None, OF_CLASS: {}}
@@ -156,7 +156,7 @@ def write_thresholds(thresholds: Thresholds | None) -> dict[str, Any]:
     return {"threshold": write_number(thresholds.common), OF_CLASS: of_class}
 
 
-def read_thresholds(description: dict[str, Any], *, n_classes: int) -> Thresholds | None:
+def read_thresholds(description: JsonObject, *, n_classes: int) -> Thresholds | None:
     """What ``write_thresholds`` wrote; earlier versions knew no thresholds of single classes."""
     common = read_number(description["threshold"])
     own = from_plain(dict[str, float], description.get(OF_CLASS, {}), OF_CLASS)
@@ -164,12 +164,12 @@ def read_thresholds(description: dict[str, Any], *, n_classes: int) -> Threshold
     return None if common is None else Thresholds(common, of_class)
 
 
-def with_groups(description: dict[str, Any], groups: Sequence[int]) -> dict[str, Any]:
+def with_groups(description: JsonObject, groups: Sequence[int]) -> JsonObject:
     """The same with other groups of the same tree."""
     return description | {"groups": description["groups"] | {"groups": list(groups)}}
 
 
-def with_check(description: dict[str, Any], checked: CheckedAudit | None) -> dict[str, Any]:
+def with_check(description: JsonObject, checked: CheckedAudit | None) -> JsonObject:
     """The same with what a person measured about the answer for the pool, and nothing before."""
     others = {name: value for name, value in description.items() if name != CHECKED}
     return others | ({CHECKED: to_plain(checked)} if checked else {})

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from s2osc.codec import from_plain, to_plain
+from s2osc.codec import JsonObject, from_plain, to_plain
 from s2osc.errors import ModelError
 from s2osc.files import as_json, read_whole, reason, write_whole
 from s2osc.nets.efficientnet import N_FEATURES
@@ -176,7 +176,7 @@ def network_tensors(role: str, network: Network) -> dict[str, torch.Tensor]:
     return {f"{role}.{name}": tensor.cpu().contiguous() for name, tensor in state.items()}
 
 
-def describe_network(network: Network) -> dict[str, Any]:
+def describe_network(network: Network) -> JsonObject:
     """Everything ``read_network`` needs beside the weights."""
     return {
         "settings": asdict(network.settings),
@@ -185,9 +185,7 @@ def describe_network(network: Network) -> dict[str, Any]:
     }
 
 
-def _assemble(
-    description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
-) -> SavedModel:
+def _assemble(description: JsonObject, tensors: dict[str, torch.Tensor], device: str) -> SavedModel:
     network = read_network("teacher", description, tensors, device)
     classes = _read_classes(description["classes"], n_classes=network.head.out_features)
     n_embedding = network.head.in_features
@@ -238,7 +236,7 @@ def _read_classes(names: Any, *, n_classes: int) -> tuple[str, ...]:
 
 
 def read_network(
-    role: str, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
+    role: str, description: JsonObject, tensors: dict[str, torch.Tensor], device: str
 ) -> Network:
     """The network that ``description["networks"][role]`` describes, with its weights.
 
@@ -319,7 +317,7 @@ def _read_calibration(tensors: dict[str, torch.Tensor]) -> CalibrationScores | N
 
 
 def _read_student(
-    teacher: Teacher, description: dict[str, Any], tensors: dict[str, torch.Tensor], device: str
+    teacher: Teacher, description: JsonObject, tensors: dict[str, torch.Tensor], device: str
 ) -> Student:
     network = read_network("student", description, tensors, device)
     wanted = {"one": teacher.n_classes + 1, "many": 2}.get(description["unknown"])
@@ -332,7 +330,7 @@ def _read_student(
 
 
 def _read_grouping(
-    description: dict[str, Any], tensors: dict[str, torch.Tensor], space: GroupingSpace
+    description: JsonObject, tensors: dict[str, torch.Tensor], space: GroupingSpace
 ) -> Grouping:
     entry = description["groups"]
     tree = from_plain(GroupTree, entry["tree"], "the tree of groups")

@@ -8,13 +8,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
 from s2osc.arrays import chunks, in_one_thread, leading_components, squared_distances, tsne
+from s2osc.codec import JsonObject
 from s2osc.files import check_regular, guarded, parse_json
 from s2osc.pipeline.audit.check import check_order
 from s2osc.progress import track
@@ -177,7 +178,7 @@ def load_drawing(path: Path, n_items: int) -> Drawing:
         return _assemble(facts, arrays, n_items)
 
 
-def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
+def _assemble(facts: JsonObject, arrays: dict[str, np.ndarray], n_items: int) -> Drawing:
     items, points, components = (arrays[name] for name in ("items", "points", "components"))
     if not len(items) == len(points) == len(components) or points.shape[1:] != (2,):
         raise ValueError("its arrays are of different lengths")

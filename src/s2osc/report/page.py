@@ -8,12 +8,12 @@ from functools import cache, cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.grouping.typical import GroupProfile
@@ -46,7 +46,7 @@ class ReportInputs:
     names: list[str]  # (n,) one per item
     embeddings: np.ndarray | None  # (n, d) float: what the map is drawn from; None: it is drawn
     images: np.ndarray | None  # (n, H, W[, 3]) uint8, None for vectors, or a map that is drawn
-    summary: dict[str, Any]
+    summary: JsonObject
     truth: list[str] | None  # (n,) class name of each item, where the pool came with it
     audit: Audit | None = None  # of a run with seeds, its classes named
     texts: list[str] | None = None  # (n,) what a person reads of each item; None: pictures, or none
@@ -208,7 +208,7 @@ def _questions(inputs: ReportInputs, drawing: Drawing) -> list[QuestionView]:
     ]
 
 
-def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict[str, Any]:
+def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> JsonObject:
     """What the page's script draws from."""
     answer, truth, sprites = inputs.answer, inputs.truth, drawing.sprites
     points = np.round(drawing.map.points * MAP_UNITS).astype(int)
@@ -241,7 +241,7 @@ def page_data(inputs: ReportInputs, drawing: Drawing, items: np.ndarray) -> dict
     }
 
 
-def _points(audit: AuditView | None) -> list[dict[str, Any]]:
+def _points(audit: AuditView | None) -> list[JsonObject]:
     points = audit.curve.points if audit and audit.curve else []
     return [{"figures": point.figures, "command": point.command} for point in points]
 

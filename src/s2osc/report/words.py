@@ -3,10 +3,10 @@
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from s2osc.codec import JsonObject
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import tell
@@ -199,7 +199,7 @@ def compositions(
     return found
 
 
-def metric_numbers(summary: dict[str, Any]) -> list[KeyNumber]:
+def metric_numbers(summary: JsonObject) -> list[KeyNumber]:
     """The metrics that are one number each."""
     metrics = summary.get("metrics") or {}
     return [
@@ -213,14 +213,14 @@ def metric_numbers(summary: dict[str, Any]) -> list[KeyNumber]:
     ]
 
 
-def step_times(summary: dict[str, Any]) -> list[StepTime]:
+def step_times(summary: JsonObject) -> list[StepTime]:
     """The steps of the run in the order they ran."""
     seconds = summary.get("seconds") or {}
     longest = max(seconds.values(), default=0) or 1
     return [StepTime(spell(name), value, value / longest) for name, value in seconds.items()]
 
 
-def tables(summary: dict[str, Any], audit: Audit | None) -> list[DetailTable]:
+def tables(summary: JsonObject, audit: Audit | None) -> list[DetailTable]:
     """The rest of the summary: a table per mapping, and one of single values."""
     found = [DetailTable("Audit", mapping_rows(_single_figures(tell(audit))))] if audit else []
     single = []
@@ -237,7 +237,7 @@ def tables(summary: dict[str, Any], audit: Audit | None) -> list[DetailTable]:
     return [DetailTable("Run", single), *found] if single else found
 
 
-def _single_figures(audit: dict[str, Any]) -> dict[str, Any]:
+def _single_figures(audit: JsonObject) -> JsonObject:
     """An audit without the curves and classes that its charts and its table of classes show."""
     return {
         key: _single_figures(value) if isinstance(value, dict) else value
@@ -246,7 +246,7 @@ def _single_figures(audit: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def mapping_rows(mapping: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def mapping_rows(mapping: JsonObject, prefix: str = "") -> list[tuple[str, str]]:
     """Rows of a nested mapping.
 
     >>> mapping_rows({"teacher": {"epochs": 3, "augment": True}, "fraction": 0.1})

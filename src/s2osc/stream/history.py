@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from s2osc.codec import fields_from_plain, fields_to_plain, from_plain, to_plain
+from s2osc.codec import JsonObject, fields_from_plain, fields_to_plain, from_plain, to_plain
 from s2osc.pipeline.audit.record import Audit, Rate
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.stream.update import Account
@@ -40,7 +40,7 @@ class SeedAccuracy:
     n: int  # seeds
     accuracy: Estimate | None  # None without seeds
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The interval stands beside the number of seeds."""
         return {"n": self.n} | (to_plain(self.accuracy) or {})
 
@@ -87,7 +87,7 @@ class WindowRecord:
     def renamed(self, old: str, new: str) -> Self:
         """The same record with another name of a class."""
 
-        def keys(values: Mapping[str, Any]) -> dict[str, Any]:
+        def keys(values: Mapping[str, Any]) -> JsonObject:
             return {new if name == old else name: value for name, value in values.items()}
 
         def rate(found: Rate) -> Rate:
@@ -106,7 +106,7 @@ class WindowRecord:
             ),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values; what is absent has no key, but for ``k``."""
         plain = fields_to_plain(self)
         return {name: value for name, value in plain.items() if value is not None or name == "k"}

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from s2osc.codec import JsonObject
 from s2osc.data.inputs import encode_labels
 from s2osc.errors import DataError, OutputError, SettingsError
 from s2osc.nets.training import resolve_device
@@ -52,7 +53,7 @@ class WindowAnswer:
     p_known: np.ndarray | None  # (n,) the share of known items at least as strange; None: no seeds
     queries: np.ndarray  # row numbers to ask a person about, the most informative first
     why: list[str]  # why each of them
-    audit: dict[str, Any] | None  # None without seeds
+    audit: JsonObject | None  # None without seeds
 
 
 class OpenStream:
@@ -164,7 +165,7 @@ class OpenStream:
         return [self._shown(name) for name in self._state.class_names]
 
     @property
-    def history(self) -> tuple[dict[str, Any], ...]:
+    def history(self) -> tuple[JsonObject, ...]:
         """What every window brought, asked and taught."""
         return tuple(record.to_json() for record in self._state.history)
 
@@ -173,7 +174,7 @@ class OpenStream:
         """Everything the stream knows, as values."""
         return self._state
 
-    def status(self) -> dict[str, dict[str, Any]]:
+    def status(self) -> dict[str, JsonObject]:
         """Of each class: since when it is known, from how many labels, and how well."""
         return {each.known.name: each.to_json() for each in class_statuses(self._state)}
 

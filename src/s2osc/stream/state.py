@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from s2osc.codec import fields_from_plain
+from s2osc.codec import JsonObject, fields_from_plain
 from s2osc.lazy import lazily
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.model_description import (
@@ -75,7 +75,7 @@ class StreamFacts:
     preparation: Preparation | None = None
     labels_are_numbers: bool = False  # in Python alone
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         if self.preset is None:
             return {"labels_are_numbers": self.labels_are_numbers}
         prepared = describe_preparation(self.preparation)

@@ -3,9 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from s2osc.codec import fields_to_plain
+from s2osc.codec import JsonObject, fields_to_plain
 from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.state import KnownClass, StreamFacts, StreamState, audit_classes
 from s2osc.stream.store import read_current
@@ -18,7 +17,7 @@ class ClassStatus:
     known: KnownClass
     seeds: SeedAccuracy
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         known = self.known
         return {"since": known.since, "labels": known.n_labels, **self.seeds.to_json()}
 
@@ -58,7 +57,7 @@ class StreamStatus:
     ignored: int
     facts: StreamFacts
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Every field; classes by their names."""
         by_name = {each.known.name: each.to_json() for each in self.classes}
         return fields_to_plain(self) | {"classes": by_name}

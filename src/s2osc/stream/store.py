@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from s2osc import files
-from s2osc.codec import fields_from_plain, from_plain, to_plain
+from s2osc.codec import JsonObject, fields_from_plain, from_plain, to_plain
 from s2osc.errors import DataError, ModelError, OutputError, SettingsError
 from s2osc.pipeline.storage import (
     as_tensors,
@@ -321,11 +321,11 @@ def _tidy(folder: Path) -> None:
         _write_manifest(folder, OwnedFiles(manifest.names & keep, confirmed=is_there))
 
 
-def _as_json(values: dict[str, Any]) -> bytes:
+def _as_json(values: JsonObject) -> bytes:
     return (json.dumps(values, indent=1) + "\n").encode()
 
 
-def _describe(state: StreamState, objects: dict[str, str]) -> dict[str, Any]:
+def _describe(state: StreamState, objects: dict[str, str]) -> JsonObject:
     questions = state.questions
     return {
         "s2osc": __version__,
@@ -370,7 +370,7 @@ def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
 # --- reading ---------------------------------------------------------------------------------
 
 
-def _object_names(described: dict[str, Any]) -> list[str]:
+def _object_names(described: JsonObject) -> list[str]:
     names = [OBJECT.format(sha256) for sha256 in described["objects"].values()]
     for name in names:
         if not OURS.fullmatch(name):
@@ -391,7 +391,7 @@ def _read_checked(path: Path, sha256: str) -> bytes:
     return content
 
 
-def _read_description(folder: Path, version: Version) -> dict[str, Any]:
+def _read_description(folder: Path, version: Version) -> JsonObject:
     path = folder / VERSION.format(version.number)
     content = _read_checked(path, version.sha256)
     with files.guarded(path, COPY_AGAIN, ModelError):
@@ -413,11 +413,11 @@ def _read_version(folder: Path, version: Version, device: str) -> StreamState:
             raise ValueError(str(error)) from error
 
 
-def _assemble(values: dict[str, Any], tensors: dict[str, torch.Tensor], device: str) -> StreamState:
+def _assemble(values: JsonObject, tensors: dict[str, torch.Tensor], device: str) -> StreamState:
     def array(name: str) -> np.ndarray:
         return tensors[name].numpy()
 
-    def texts(found: dict[str, Any], name: str) -> tuple[str, ...]:
+    def texts(found: JsonObject, name: str) -> tuple[str, ...]:
         return from_plain(tuple[str, ...], found[name], name)
 
     teacher = Teacher(read_network("teacher", values, tensors, device), array("centres"))

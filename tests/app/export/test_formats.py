@@ -1,4 +1,4 @@
-"""Labels that go out: every format holds what was said, and nothing leaves its folder."""
+"""Labels that go out: every format holds what was corrections, and nothing leaves its folder."""
 
 import base64
 import io
@@ -41,7 +41,7 @@ KNOWN, POOL, POOL_FILES = known_labels(60), pool_labels(20), pool_files(20)
 NEW = [name for name, label in zip(POOL_FILES, POOL, strict=True) if label == NEW_CLASS]
 
 
-SAID = Corrections(
+CORRECTIONS = Corrections(
     (
         Correction(NEW[0], "red fox", "Ann", "2026-01-02"),
         Correction(NEW[1], "red fox"),
@@ -82,7 +82,7 @@ def test_links_lead_to_the_items_where_they_lie(photos, tmp_path):
 
 
 def test_what_people_say_goes_before_and_no_name_leaves_the_folder(photos, tmp_path):
-    export_results(photos / "out", tmp_path / "deep" / "to", "folders", corrections=SAID)
+    export_results(photos / "out", tmp_path / "deep" / "to", "folders", corrections=CORRECTIONS)
     to = tmp_path / "deep" / "to"
     assert (to / "red fox" / NEW[0]).is_file()
     assert (to / "unknown" / "ungrouped" / POOL_FILES[0]).is_file()
@@ -106,7 +106,7 @@ def test_a_second_export_needs_force_and_replaces_what_was_there(photos, tmp_pat
     export_results(photos / "out", tmp_path / "to", "folders")
     with pytest.raises(OutputError, match="is there already"):
         export_results(photos / "out", tmp_path / "to", "folders")
-    export_results(photos / "out", tmp_path / "to", "folders", corrections=SAID, force=True)
+    export_results(photos / "out", tmp_path / "to", "folders", corrections=CORRECTIONS, force=True)
     assert (tmp_path / "to" / "red fox").is_dir()
     text(tmp_path / "to" / "red fox" / "notes.txt", "mine")
     with pytest.raises(OutputError, match=r"holds red fox/notes\.txt"):
@@ -129,7 +129,7 @@ def test_whatever_a_class_is_called_its_folder_lies_in_the_export(tmp_path, name
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_a_table_says_who_labelled_what_and_when(photos, tmp_path, kind):
     path = tmp_path / f"labels.{kind}"
-    export_results(photos / "out", path, kind, corrections=SAID)
+    export_results(photos / "out", path, kind, corrections=CORRECTIONS)
     if kind == "jsonl":
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     else:
@@ -153,12 +153,12 @@ def test_a_table_says_who_labelled_what_and_when(photos, tmp_path, kind):
 
 def test_coco_has_an_image_a_category_and_an_annotation_for_each_item(photos, tmp_path):
     path = tmp_path / "labels.json"
-    export_results(photos / "out", path, "coco", corrections=SAID)
+    export_results(photos / "out", path, "coco", corrections=CORRECTIONS)
     found = json.loads(path.read_text())
     names = {category["id"]: category["name"] for category in found["categories"]}
     assert [image["file_name"] for image in found["images"]] == POOL_FILES
     assert {(image["width"], image["height"]) for image in found["images"]} == {(8, 8)}
-    said = {
+    labelled = {
         found["images"][each["image_id"] - 1]["file_name"]: names[each["category_id"]]
         for each in found["annotations"]
     }
@@ -166,7 +166,7 @@ def test_coco_has_an_image_a_category_and_an_annotation_for_each_item(photos, tm
         **{NEW[0]: "red fox", NEW[1]: "red fox"},
         **{POOL_FILES[0]: "unknown/ungrouped", POOL_FILES[1]: "../../out"},
     }
-    assert said == expected
+    assert labelled == expected
     above = {category["name"]: category["supercategory"] for category in found["categories"]}
     assert (above["left"], above["unknown/group-0"]) == ("known", "unknown")
 
@@ -175,14 +175,14 @@ def test_coco_has_an_image_a_category_and_an_annotation_for_each_item(photos, tm
 
 
 def test_tasks_have_pictures_predictions_and_the_annotations_of_people(photos, tmp_path):
-    export_results(photos / "out", tmp_path / "to", "label-studio", corrections=SAID)
+    export_results(photos / "out", tmp_path / "to", "label-studio", corrections=CORRECTIONS)
     tasks = json.loads((tmp_path / "to" / "tasks.json").read_text())
     view = ElementTree.parse(tmp_path / "to" / "labelling.xml").getroot()
     choices = [choice.get("value") for choice in view.iter("Choice")]
     assert choices == ["left", "top", "../../out", "red fox", "unknown"]
     by_item = {task["data"]["item"]: task for task in tasks}
     annotated = [item for item, task in by_item.items() if "annotations" in task]
-    assert annotated == [name for name in POOL_FILES if name in {r.item for r in SAID.rows}]
+    assert annotated == [name for name in POOL_FILES if name in {r.item for r in CORRECTIONS.rows}]
     for item, task in by_item.items():
         given = task.get("annotations") or task["predictions"]
         (result,) = given[0]["result"]
@@ -212,17 +212,19 @@ def test_an_updated_folder_of_labelled_items_is_read_again(photos, tmp_path, qui
 
 def test_names_that_occur_twice_are_both_kept(photos, tmp_path):
     # A pool in which 000.png lies in a folder of its own; in the class folder there is one, too.
-    said = Corrections((Correction(POOL_FILES[0], "left"), Correction(POOL_FILES[2], "left")))
+    corrections = Corrections(
+        (Correction(POOL_FILES[0], "left"), Correction(POOL_FILES[2], "left"))
+    )
     moved = Files(pool=shutil.copytree(photos / "pool", tmp_path / "pool"))
-    export_results(photos / "out", tmp_path / "to", "known", corrections=said, files=moved)
+    export_results(photos / "out", tmp_path / "to", "known", corrections=corrections, files=moved)
     assert open_known(tmp_path / "to").n_of_class == {"left": 62, "top": 60}
 
 
 def test_vectors_go_to_an_array_with_their_labels(finished, tmp_path):
     rows = [str(row) for row, name in enumerate(POOL) if name == NEW_CLASS]
-    said = Corrections(tuple(Correction(row, "fox") for row in rows[:5]))
+    corrections = Corrections(tuple(Correction(row, "fox") for row in rows[:5]))
     path = tmp_path / "known.npz"
-    export_results(finished / "out", path, "known", corrections=said)
+    export_results(finished / "out", path, "known", corrections=corrections)
     opened = open_known(path)
     assert opened.n_of_class == {"left": 60, "top": 60, "fox": 5}
     expected = easy_vectors(POOL, seed=1)[[int(row) for row in rows[:5]]]
@@ -245,9 +247,9 @@ def test_a_table_keeps_its_columns_also_where_cells_are_empty(tmp_path, quick, s
     pool = table_with(tmp_path / "pool.csv", POOL, 1, labelled=False)
     out = tmp_path / "out"
     assert main(["classify", f"--known={known}", f"--pool={pool}", f"--out={out}", *quick]) == 0
-    said = Corrections((Correction("1-2", "fox"), Correction("1-5", "fox")))
+    corrections = Corrections((Correction("1-2", "fox"), Correction("1-5", "fox")))
     to = tmp_path / f"next{suffix}"
-    export_results(out, to, "known", corrections=said)
+    export_results(out, to, "known", corrections=corrections)
     opened = open_known(to)
     assert opened.n_of_class == {"left": 60, "top": 60, "fox": 2}
     assert opened.known.names[-2:] == ["1-2", "1-5"]
@@ -282,9 +284,9 @@ def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(
 def test_labelled_items_go_to_a_place_of_their_kind(request, tmp_path, results, to, wanted):
     folder = request.getfixturevalue(results)
     items = read_labelled(version_of(folder / "out")).names
-    said = Corrections(tuple(Correction(item, "fox") for item in items[:2]))
+    corrections = Corrections(tuple(Correction(item, "fox") for item in items[:2]))
     with pytest.raises(SettingsError, match=f"for these labelled items give .*{wanted}"):
-        export_results(folder / "out", tmp_path / to, "known", corrections=said)
+        export_results(folder / "out", tmp_path / to, "known", corrections=corrections)
 
 
 def test_items_that_are_gone_are_asked_for(photos, tmp_path):
@@ -298,9 +300,14 @@ def test_items_that_are_gone_are_asked_for(photos, tmp_path):
 
 
 def test_the_command_prints_what_it_wrote(photos, tmp_path, capsys):
-    said = text(tmp_path / "said.csv", "item,label", f"{NEW[0]},fox")
+    corrections = text(tmp_path / "corrections.csv", "item,label", f"{NEW[0]},fox")
     to = tmp_path / "labels.csv"
-    words = [f"--results={photos / 'out'}", f"--to={to}", "--format=csv", f"--corrections={said}"]
+    words = [
+        f"--results={photos / 'out'}",
+        f"--to={to}",
+        "--format=csv",
+        f"--corrections={corrections}",
+    ]
     assert main(["export", *words]) == 0
     assert capsys.readouterr().out == f"60 items, 1 labelled by people: {to}\n"
     assert main(["export", *words]) == 2

@@ -89,8 +89,8 @@ def wait_for(server: subprocess.Popen, ready: Callable[[], Any], log: Path) -> N
 @pytest.mark.slow
 def test_a_real_label_studio_imports_tasks_predictions_and_annotations(photos, call, tmp_path):
     pool = read_labelled(version_of(photos / "out"))
-    said = Corrections((Correction(pool.items[0].item, "red fox & <b>", "Ann"),))
-    export_results(photos / "out", tmp_path / "to", "label-studio", corrections=said)
+    corrections = Corrections((Correction(pool.items[0].item, "red fox & <b>", "Ann"),))
+    export_results(photos / "out", tmp_path / "to", "label-studio", corrections=corrections)
     config = (tmp_path / "to" / "labelling.xml").read_text()
     tasks = json.loads((tmp_path / "to" / "tasks.json").read_text())
 

@@ -1,15 +1,14 @@
 """Labels of images as COCO has them: images, categories, and one annotation per image."""
 
-from typing import Any
-
 import numpy as np
 
 from s2osc.app.export.items import LabelledPool, headers_of
+from s2osc.codec import JsonObject
 from s2osc.data.inputs import UNKNOWN_NAME, Source
 from s2osc.errors import DataError
 
 
-def coco_file(pool: LabelledPool, source: Source, max_megapixels: float) -> dict[str, Any]:
+def coco_file(pool: LabelledPool, source: Source, max_megapixels: float) -> JsonObject:
     """The object of a COCO file. Groups of unknown items are categories below ``unknown``."""
     if source.kind != "images":
         raise DataError(

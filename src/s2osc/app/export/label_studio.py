@@ -8,7 +8,6 @@ import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +15,7 @@ from PIL import Image
 
 from s2osc.app.answer_tables import texts_of
 from s2osc.app.export.items import LabelledItem, LabelledPool, headers_of
+from s2osc.codec import JsonObject
 from s2osc.data.columns import Table
 from s2osc.data.images import in_threads, open_picture
 from s2osc.data.inputs import UNSURE_NAME, Source
@@ -45,7 +45,7 @@ def labelling_config(labels: Sequence[str], kind: str) -> str:
     return ElementTree.tostring(view, encoding="unicode") + "\n"
 
 
-def tasks(pool: LabelledPool, source: Source, max_megapixels: float) -> list[dict[str, Any]]:
+def tasks(pool: LabelledPool, source: Source, max_megapixels: float) -> list[JsonObject]:
     """One task per item."""
     shown = _shown(source, max_megapixels)
     return [_task(item, data, pool.program) for item, data in zip(pool.items, shown, strict=True)]
@@ -64,9 +64,9 @@ def _shown(source: Source, max_megapixels: float) -> list[dict[str, str]]:
     return [{"text": text} for text in texts_of(content) or []]
 
 
-def _task(item: LabelledItem, data: dict[str, str], program: str) -> dict[str, Any]:
+def _task(item: LabelledItem, data: dict[str, str], program: str) -> JsonObject:
     about = {"item": item.item, "about": item.category, "labelled_by": item.by}
-    task: dict[str, Any] = {"data": {**data, **about, "labelled_at": item.at}}
+    task: JsonObject = {"data": {**data, **about, "labelled_at": item.at}}
     result = [
         {
             "from_name": CHOICE,

@@ -30,7 +30,7 @@ from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question
-from s2osc.settings import change, flatten
+from s2osc.settings import NamedSettings, change, flatten
 from s2osc.stream.answers import QUERIES, item_questions, queries_table, read_answers
 from s2osc.stream.queries import QuerySettings
 from s2osc.stream.state import StreamState
@@ -275,7 +275,7 @@ def note_closed(state: StreamState) -> list[str]:
     ]
 
 
-def settings_of_learner(state: StreamState) -> dict[str, Any]:
+def settings_of_learner(state: StreamState) -> NamedSettings:
     """The hyper-parameters that the learner has beside those of its method."""
     settings = flatten(state.learner)
     return {name: value for name, value in settings.items() if name.startswith(LEARNERS_OWN)}

@@ -1,7 +1,6 @@
 """Every experiment by its name: the paper's comparisons, our own pools, and streams."""
 
 from dataclasses import replace
-from typing import Any
 
 from s2osc.bench.experiments.experiment import SIZES, Experiment, Size, at_most
 from s2osc.bench.experiments.grid import DATA, pools_of
@@ -14,7 +13,7 @@ from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PLAIN, TUNED
-from s2osc.settings import change
+from s2osc.settings import NamedSettings, change
 from s2osc.types import Method
 
 # The paper's experiments with every method, at a size one can afford
@@ -148,7 +147,7 @@ COVERED = {
 
 def _variants() -> dict[str, S2OSCMethod]:
     """The paper's method, each choice of ours changed to its reading, and its ablations."""
-    choices: dict[str, dict[str, Any]] = {
+    choices: dict[str, NamedSettings] = {
         "g answers alone": {"student.vote": False},
         "gate on D_out as printed": {"student.gate_unknown": True},
         "labelled items plain": {"student.augment_labelled": False},
@@ -164,18 +163,18 @@ def _variants() -> dict[str, S2OSCMethod]:
 
 def _improvements() -> dict[str, S2OSCMethod]:
     """From the paper's method to ours, one step after the other; then ours without one of them."""
-    steps: dict[str, dict[str, Any]] = {
+    steps: dict[str, NamedSettings] = {
         "seeds watch": {"seeds.share": 0.15},
         "+ threshold of the seeds": {"decision.rule": "seeds"},
         "+ filter of the seeds, K auto": {"filtering.by": "seeds"},
         "+ all known items": {"student.known_items": "all"},
         "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
     }
-    methods, changes = {"plain": PLAIN}, dict[str, Any]()
+    methods, changes = {"plain": PLAIN}, NamedSettings()
     for name, step in steps.items():
         changes |= step
         methods[name] = change(PLAIN, changes)
-    without: dict[str, dict[str, Any]] = {
+    without: dict[str, NamedSettings] = {
         "fast, filter=paper": {"filtering.by": "paper"},
         "fast, argmax": {"decision.rule": "argmax"},
         "fast, without pseudo-labels": {"student.lambda_u": 0.0},

@@ -10,6 +10,7 @@ from s2osc.bench.tasks.task import Task
 from s2osc.data.splits import Protocol
 from s2osc.data.streams import StreamProtocol
 from s2osc.errors import SettingsError
+from s2osc.settings import NamedSettings
 
 MAIN = {
     "f on known": "teacher_known_accuracy",
@@ -30,7 +31,7 @@ class Size:
     vectors: str
 
 
-def at_most(sizes: tuple[int, int, int] | None, held_out: int) -> dict[str, Any]:
+def at_most(sizes: tuple[int, int, int] | None, held_out: int) -> NamedSettings:
     """Training items and pool items of a known class, unknown ones in all; and those held out."""
     return {"sizes": sizes, "held_out": held_out, "shrink": True}
 

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from s2osc.arrays import leading_components, tsne
+from s2osc.codec import JsonObject
 from s2osc.errors import DataError
 from s2osc.seeding import rng
 from s2osc.types import IMAGE_NDIMS, UNKNOWN, Answer, Predictions, Split
@@ -22,12 +23,12 @@ LARGEST_SIDE = 64  # pixels of a stored image
 
 def pictures_of(
     kinds: Sequence[str], split: Split, fitted: Any, predictions: Predictions, *, seed: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """Those of the wanted pictures that a run can give; ``predictions`` are for the pool.
 
     A gallery needs a method that filters, counterfactuals one that makes some, both images.
     """
-    pictures: dict[str, Any] = {}
+    pictures: JsonObject = {}
     if "embedding" in kinds:
         features = fitted.features(split.pool)
         pictures["embedding"] = embedding_of(features, split.truth, predictions.labels, seed=seed)
@@ -59,7 +60,7 @@ def embedding_of(
 
 def gallery_of(
     pool: np.ndarray, filtered: np.ndarray, truth: np.ndarray, *, n: int = 20, seed: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """Random items taken as distinct unknowns, beside random unknown ones that were not.
 
     ``filtered`` is true for every item taken. Of each image drawn, ``..._true`` says whether it is
@@ -67,7 +68,7 @@ def gallery_of(
     """
     _check_images(pool, "the gallery's pool")
     is_unknown = truth == UNKNOWN
-    gallery: dict[str, Any] = {}
+    gallery: JsonObject = {}
     for name, is_candidate in (("filtered", filtered), ("unselected", is_unknown & ~filtered)):
         drawn = rng(seed, f"gallery {name}").permutation(np.flatnonzero(is_candidate))[:n]
         gallery[name] = [_png(image) for image in pool[drawn]]

@@ -13,7 +13,7 @@ import numpy as np
 from s2osc.bench.methods import adapt, run_facts
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import THROUGH, Trial
-from s2osc.codec import to_plain
+from s2osc.codec import JsonObject, to_plain
 from s2osc.data.datasets import Dataset
 from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.errors import DataError
@@ -249,10 +249,10 @@ class AuditTask:
         split = task.through_backbone(images, name, flip=flip)
         return in_columns(items._replace(split=split, photos=photos if is_of_photos else None))
 
-    def describe(self, items: DrawnPool, dataset: Dataset) -> dict[str, Any]:
+    def describe(self, items: DrawnPool, dataset: Dataset) -> JsonObject:
         return PoolTask().describe(items.split, dataset)
 
-    def run(self, items: DrawnPool, trial: Trial, *, device: str) -> dict[str, Any]:
+    def run(self, items: DrawnPool, trial: Trial, *, device: str) -> JsonObject:
         clock, split = Stopwatch(), items.split
         with clock("fit"):
             photos = {"photos": items.photos} if isinstance(trial.method, S2OSCMethod) else {}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 from sklearn.cluster import HDBSCAN, KMeans
@@ -10,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from s2osc.bench.tasks.pool import PoolTask, judge_answer
 from s2osc.bench.tasks.task import Trial
+from s2osc.codec import JsonObject
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.metrics import evaluate_groups
@@ -45,7 +45,7 @@ class GroupsTask(PoolTask):
         )
         return replace(split, known=Labelled(known, split.known.labels), pool=pool)
 
-    def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
+    def run(self, items: Split, trial: Trial, *, device: str) -> JsonObject:
         clock, seed = Stopwatch(), trial.partition
         with clock("fit"):
             fitted = trial.method.fit(items.known, items.pool, seed=seed, device=device)

@@ -10,6 +10,7 @@ import numpy as np
 from s2osc.bench.figures.pictures import pictures_of
 from s2osc.bench.methods import DETECTORS, adapt, run_facts
 from s2osc.bench.tasks.task import Trial, cached_networks
+from s2osc.codec import JsonObject
 from s2osc.data.datasets import Dataset
 from s2osc.data.splits import Protocol, split_dataset
 from s2osc.metrics import (
@@ -140,7 +141,7 @@ def run_once(
     pictures: Sequence[str] = (),
     keep: bool = False,
     device: str = "cpu",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Fit, judge. Seconds are those a method takes by itself, also where f is from the cache."""
     clock = Stopwatch()
     with cached_networks(keep) as cache:
@@ -153,7 +154,7 @@ def run_once(
         judged = judge_answer(split, fitted, predictions, detects_only=detects_only, seed=seed)
     seconds = seconds_per_step(fitted, clock.seconds, cache)
     total = round(sum(seconds.values()), 1)
-    record: dict[str, Any] = asdict(judged) | {"seconds": seconds, "seconds_total": total}
+    record: JsonObject = asdict(judged) | {"seconds": seconds, "seconds_total": total}
     if isinstance(fitted, Solution):
         record |= {"k": fitted.k, "steps": fitted.n_steps}
     if pictures:
@@ -201,7 +202,7 @@ class PoolTask:
         backbone = load_backbone(name, source=source, first_stage=self.first_stage)
         return partial(compute_photo_items, backbone=backbone, flip=flip)
 
-    def describe(self, items: Split, dataset: Dataset) -> dict[str, Any]:
+    def describe(self, items: Split, dataset: Dataset) -> JsonObject:
         return {
             "unknown_share": round(float(np.mean(items.truth == UNKNOWN)), 4),
             "known_classes": [dataset.classes[c] for c in items.known_classes],
@@ -211,7 +212,7 @@ class PoolTask:
             "n_held_out": len(items.held_out),
         }
 
-    def run(self, items: Split, trial: Trial, *, device: str) -> dict[str, Any]:
+    def run(self, items: Split, trial: Trial, *, device: str) -> JsonObject:
         return run_once(
             items,
             trial.method,

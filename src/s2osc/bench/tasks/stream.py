@@ -14,7 +14,7 @@ from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.bench.methods import NETWORKS, adapt, run_facts
 from s2osc.bench.tasks.task import Trial, cached_networks
-from s2osc.codec import to_plain
+from s2osc.codec import JsonObject, to_plain
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import (
     LabelledSet,
@@ -125,7 +125,7 @@ def follow_stream(
     joint_accuracy: float,
     cache: NetworkCache | None = None,
     device: str = "cpu",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Follow a stream, with the truth for a person, and judge every window."""
     learner, clock = method.learner, Charges(cache)
     with clock("begin"):
@@ -201,7 +201,7 @@ def in_stream(state: StreamState, labels: np.ndarray) -> np.ndarray:
 
 def judge_window(
     stream: Stream, number: int, state: StreamState, recognition: Recognition, *, seed: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """The figures of a window: known are the classes that emerged before it, for every learner.
 
     Groups of a learner that has none are k-means' of what it calls unknown, with their true number.
@@ -269,7 +269,7 @@ def mean_figures(windows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {name: round(float(np.mean(values)), 5) for name, values in figures.items()}
 
 
-def _averages(windows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def _averages(windows: Sequence[JsonObject]) -> dict[str, float]:
     """The means over windows, and labels in all."""
     averages = mean_figures(windows)
     n_new = sum(window["n_new"] for window in windows)
@@ -314,7 +314,7 @@ def check_test_items(stream: Stream, dataset: Dataset) -> None:
         )
 
 
-def describe_stream(stream: Stream, dataset: LabelledSet) -> dict[str, Any]:
+def describe_stream(stream: Stream, dataset: LabelledSet) -> JsonObject:
     """The facts of a stream, known before a run begins."""
     names = [dataset.classes[c] for c in stream.class_numbers]
     n_first = stream.known.n_classes
@@ -339,11 +339,11 @@ class StreamTask:
         learner = streamed.learner
         n_unknown = None if protocol.arrival == "parts" else 1  # of a window
         run = run_facts(networks, flip=flip, n_unknown=n_unknown)
-        changes: dict[str, Any] = {"method": adapt(learner.method, run)}
+        learner = replace(learner, method=adapt(learner.method, run))  # type: ignore[type-var]
         if networks == "tiny" and isinstance(learner, Incremental):
             training = NETWORKS[networks].teacher.training
-            changes["update"] = replace(learner.update, training=training)
-        return replace(streamed, learner=replace(learner, **changes))  # type: ignore[type-var]
+            learner = replace(learner, update=replace(learner.update, training=training))
+        return replace(streamed, learner=learner)
 
     def draw(self, dataset: Dataset, protocol: StreamProtocol, partition: int) -> Stream:
         dataset.require_numbers()
@@ -363,10 +363,10 @@ class StreamTask:
             test=LabelledWindow(test, items.test.truth),
         )
 
-    def describe(self, items: Stream, dataset: Dataset) -> dict[str, Any]:
+    def describe(self, items: Stream, dataset: Dataset) -> JsonObject:
         return describe_stream(items, dataset)
 
-    def run(self, items: Stream, trial: Trial, *, device: str) -> dict[str, Any]:
+    def run(self, items: Stream, trial: Trial, *, device: str) -> JsonObject:
         """A* is of one f for all learners, so that they are measured by the same."""
         networks = NETWORKS[trial.networks or "plain"]
         flip = replace(networks.augmentation, flip=trial.flip)

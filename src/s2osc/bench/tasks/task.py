@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from s2osc.codec import JsonObject
 from s2osc.data.datasets import Dataset
 from s2osc.nets.features import default_folder
 from s2osc.nets.network_cache import NetworkCache, networks_cached_in
@@ -46,11 +47,11 @@ class Task(Protocol[Items]):
         """The items with features of their images, and of a few views of them, in their place."""
         ...
 
-    def describe(self, items: Items, dataset: Dataset) -> dict[str, Any]:
+    def describe(self, items: Items, dataset: Dataset) -> JsonObject:
         """Facts of the items, as records have them."""
         ...
 
-    def run(self, items: Items, trial: Trial, *, device: str) -> dict[str, Any]:
+    def run(self, items: Items, trial: Trial, *, device: str) -> JsonObject:
         """Figures and seconds, as records have them."""
         ...
 

@@ -183,12 +183,12 @@ def outlook(n_labels: int, *, n_pool: int, called_unknown: float) -> Outlook:
         assert found is not None, "there is at least one label"
         return found
 
-    def is_seen(n_items: int) -> bool:
+    def is_drawn(n_items: int) -> bool:
         return float(stats.hypergeom.pmf(0, n_pool, n_items, n_labels)) <= 1 - CONFIDENCE
 
     return Outlook(
         n_labels=n_labels,
         unknown_share=interval(called_unknown),
         accuracy=interval(0.95),
-        visible_share=first_that_holds(is_seen, n_pool) / n_pool,
+        visible_share=first_that_holds(is_drawn, n_pool) / n_pool,
     )

@@ -11,7 +11,7 @@ from s2osc.errors import SettingsError
 from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.confidence import Curve, fit_unknown
 from s2osc.pipeline.audit.statistics import Estimate, Tails
-from s2osc.settings import require_choice, require_range
+from s2osc.settings import NamedSettings, require_choice, require_range
 from s2osc.text import listed
 
 
@@ -41,7 +41,7 @@ class DecisionSettings:
             require_range("false-alarm-of", limit, 0, 1)
 
 
-def number_classes(changes: Mapping[str, Any], classes: Sequence[str] | None) -> dict[str, Any]:
+def number_classes(changes: Mapping[str, Any], classes: Sequence[str] | None) -> NamedSettings:
     """Changes of settings, limits of single classes by their names as one for each class.
 
     Where the classes are not known yet (None), such limits are left out.

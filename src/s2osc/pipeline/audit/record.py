@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from s2osc.codec import fields_from_plain, fields_to_plain, from_plain, to_plain
+from s2osc.codec import JsonObject, fields_from_plain, fields_to_plain, from_plain, to_plain
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.group_tree import GroupTree
 
@@ -80,7 +80,7 @@ class OperatingPoint:
     threshold: float  # on the unknown score
     n_unknown: int  # items of the pool above it
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The interval of the recall stands beside the other figures."""
         recall, low, high = self.recall
         figures = {"threshold": self.threshold, "n_unknown": self.n_unknown}
@@ -172,7 +172,7 @@ class GroupsAudit:
         order = np.argsort(-chances, kind="stable")
         return tuple((int(n) + 1, float(chances[n])) for n in order if chances[n] >= LIKELY)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The fields, after what a reader looks for, which follows from them."""
         return {
             "number": self.number,
@@ -323,10 +323,10 @@ class Audit:
         own = {each.name: each.operating_point for each in self.class_limits}
         return np.array([own.get(name, self.operating_point) for name in names])[nearest]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values, as they stand in ``summary.json``."""
 
-        def per_class(figure: str) -> dict[str, Any]:
+        def per_class(figure: str) -> JsonObject:
             return {each.name: getattr(each, figure) for each in self.classes}
 
         return {
@@ -419,7 +419,7 @@ class Rate:
     overall: Estimate | None
     per_class: Mapping[str, Estimate | None]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The figures of all items stand beside those of the classes; absent ones are null."""
         absent = dict.fromkeys(Estimate._fields)
         return (to_plain(self.overall) or absent) | {"per_class": to_plain(self.per_class)}

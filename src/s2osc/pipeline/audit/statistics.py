@@ -10,6 +10,7 @@ the pool. For seeds of equal weight the intervals are exact then, whatever the s
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -192,6 +193,7 @@ def smallest_promise(weights: np.ndarray) -> float:
     return float(weights.max() / (weights.sum() + weights.max()))
 
 
+@lru_cache(maxsize=10_000)  # classes and operating points often have the same numbers
 def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     """A rate among the ``n_pool`` known items of the pool, from ``hits`` among ``n`` seeds.
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
+from s2osc.codec import JsonObject
 from s2osc.pipeline.audit.record import (
     Audit,
     CheckedAudit,
@@ -44,7 +45,7 @@ class Caution:
     text: str
 
 
-def tell(audit: Audit) -> dict[str, Any]:
+def tell(audit: Audit) -> JsonObject:
     """An audit as people and files get it: opened by its one sentence, closed by its cautions."""
     record = audit.to_json()
     return (
