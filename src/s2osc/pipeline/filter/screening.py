@@ -152,30 +152,28 @@ def filter_pool(
     mix = mix_of_pool(sources, names, pooled, training.n_classes)
     if sources.differ:
         signs = bring_to_pool(signs, names, is_held_back, sources)
-    steady = sum_of_signs(signs, names, pooled.is_spy)
     filtered = replace(
         plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
     )
     strange = max(matched.unexplained, MATCHED_TOLERANCE if matched.is_changed else 0.0)
     if sources.differ:
+        steady = sum_of_signs(signs, names, pooled.is_spy)
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
-        strange = max(strange, SOURCE_TOLERANCE)
-    far_end = unknown_test.unknown_at_far_end(
-        pooled.of_pool(steady), pooled.of_calibration(steady), strange
-    )
-    if sources.differ:
+        far_end = unknown_test.unknown_at_far_end(
+            pooled.of_pool(steady), pooled.of_calibration(steady), max(strange, SOURCE_TOLERANCE)
+        )
         return replace(filtered, score=steady, p_value=far_end)
     by_f = rankings(measured.without_spies, names, np.ones(len(names), bool))
     p_value = unknown_p_value(by_f, names, pooled)
+    scores = [(pooled.of_pool(by_f[:, -1]), pooled.of_held_back(by_f[:, -1]))]
     by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
-        far_end_of_inputs = unknown_test.unknown_at_far_end(
-            by_inputs.score, by_inputs.seed_score, strange
-        )
-        far_end = min(far_end, far_end_of_inputs)
+        scores.append((by_inputs.score, by_inputs.seed_score))
     if strange:
-        p_value = max(p_value, far_end)
+        ends = unknown_test.MATCHED_ENDS if matched.is_changed else unknown_test.FAR_ENDS
+        far_ends = [unknown_test.unknown_at_far_end(*each, strange, ends) for each in scores]
+        p_value = max(p_value, min(far_ends))
     score = score_of_signs(signs, names, pooled.is_spy)
     return replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
 

@@ -223,17 +223,24 @@ def has_many_columns(found: Matched) -> bool:
 
 
 def _moved(found: Matched, *, seed: int) -> Matched | None:
-    """Where little is surely known: the match by an offset of many columns, if that is the reason.
+    """Where little is surely known: the match by another source, if that is the reason.
 
     Then clearly more items are sure with it, and most of those of some class. In many columns an
-    offset moves items far, though in none of them the few sure items show it.
+    offset moves items far, though in none of them the few sure items show it; and what a camera
+    does to photos moves their features so far that the few sure ones are those it hardly touched.
     """
-    if found.sure_share >= FEWEST_THERE or not has_many_columns(found):
+    if found.sure_share >= FEWEST_THERE:
         return None
-    again = _changed_by(found, offset_of_all(found), seed=seed)
-    if again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
+    again: Matched | None
+    if found.photos is not None:
+        again = with_change(found, seed=seed, better=0.0)
+    elif has_many_columns(found):
+        again = _changed_by(found, offset_of_all(found), seed=seed)
+    else:
         return None
-    return _changed_while_apart(again, seed=seed)
+    if again is None or again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
+        return None
+    return _changed_while_apart(again, seed=seed)._replace(first=_by_surest(found, seed=seed))
 
 
 def _explained(found: Matched, *, seed: int) -> Matched | None:
@@ -254,9 +261,14 @@ def _explained(found: Matched, *, seed: int) -> Matched | None:
     further = _changed_while_apart(further, seed=seed)
     if further.sure_share < FEWEST_THERE:
         return None
+    return further._replace(first=_by_surest(found, seed=seed))
+
+
+def _by_surest(found: Matched, *, seed: int) -> Comparison:
+    """The comparison of the surest items of each side, where hardly any are sure by all."""
+    assert found.inputs is not None
     signs, names, is_spy, is_judge = found.inputs.free
-    first = _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
-    return further._replace(first=first)
+    return _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
 
 
 def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
@@ -297,8 +309,9 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
-    then the surest items of the pool suggest a change, too. Where hardly any are, columns that lie
-    apart as a whole come first.
+    then the surest items of the pool suggest a change, too, and so they always do of photos, whose
+    traces vary. Of two that help, the one counts with which more items are sure. Where hardly any
+    are, columns that lie apart as a whole come first.
     """
     assert found.inputs is not None
     assert found.last is not None
@@ -307,15 +320,16 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         if again.sure_share >= found.sure_share + CLEARLY_MORE:
             return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []
-    if found.sure_share < FEWEST_THERE:
+    if found.sure_share < FEWEST_THERE or found.photos is not None:
         signs, names, is_spy, is_judge = found.inputs.free
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
+    helping: list[Matched] = []
     for is_sure in suggesting:
         change, misfit = find_change(found, is_sure, seed=seed)
         again = _changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
-            return again
-    return None
+            helping.append(again)
+    return max(helping, key=lambda again: again.sure_share, default=None)
 
 
 def _changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
