@@ -37,6 +37,7 @@ from shutil import which
 
 import numpy as np
 from playwright.sync_api import sync_playwright
+from processes import cpu_seconds, peak_megabytes
 
 from s2osc.app.origin import Origin
 from s2osc.app.result import Result
@@ -122,7 +123,7 @@ def write_results(folder: Path, n: int) -> None:
     result = make_result(evidence, kind % N_LEAVES, Origin.now(pool=folder / "pool.npz"))
     out = folder / "out"
     out.mkdir()
-    write_summary(out, result.summary())
+    write_summary(out, result.summary.to_json())
     write_tables(out, result)
     write_measured(out, result)
     centres = random.normal(size=(2 * N_CLASSES, 16))
@@ -312,25 +313,6 @@ def thumbnails_per_second(host: str, token: str, out: Path) -> float:
     with ThreadPoolExecutor(N_CONNECTIONS) as threads:
         list(threads.map(ask_many, range(N_CONNECTIONS)))
     return N_THUMBNAILS / (time.perf_counter() - started)
-
-
-def cpu_seconds(process: int) -> float:
-    """That a process took so far, where the system tells (Linux)."""
-    status = Path(f"/proc/{process}/stat")
-    if not status.exists():
-        return float("nan")
-    user, system = status.read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def peak_megabytes(process: int) -> float:
-    """The most memory that a process took, where the system tells (Linux)."""
-    status = Path(f"/proc/{process}/status")
-    if not status.exists():
-        return float("nan")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="ascii"))
-    assert found
-    return int(found[1]) / 1024
 
 
 if __name__ == "__main__":

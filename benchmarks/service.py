@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from processes import cpu_seconds
 
 from s2osc.version import versions
 
@@ -73,15 +74,6 @@ def ask_at_rate(port: int, width: int, rate: float, seconds: float) -> Load:
         thread.join()
     percentiles = {str(p): round(1_000 * float(np.percentile(times, p)), 2) for p in (50, 95, 99)}
     return Load(rate, seconds, n, dict(Counter(statuses)), percentiles)
-
-
-def cpu_seconds(process: int) -> float:
-    """That a process and its threads took so far, where the system tells (Linux)."""
-    status = Path(f"/proc/{process}/stat")
-    if not status.exists():
-        return float("nan")
-    user, system = status.read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:

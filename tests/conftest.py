@@ -13,8 +13,8 @@ from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.cli.main import main
 from s2osc.pipeline.audit import confidence, outcome
 from s2osc.pipeline.grouping import number
-from s2osc.pipeline.method import Solution
 from s2osc.pipeline.presets import FAST
+from s2osc.pipeline.solution import Solution
 from s2osc.pipeline.sources import matching
 from s2osc.report import drawing
 from s2osc.types import Split

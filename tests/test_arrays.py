@@ -2,8 +2,17 @@
 
 import numpy as np
 import pytest
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from s2osc.arrays import chunks, in_chunks, leading_components, unit_rows
+from s2osc.arrays import (
+    chunks,
+    in_chunks,
+    in_one_thread,
+    leading_components,
+    nearest_rows,
+    unit_rows,
+)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 4, 5, 9])
@@ -53,3 +62,32 @@ def test_rows_that_do_not_differ_have_components_of_zero(rows):
 def test_one_feature_makes_two_components_of_which_one_is_zero():
     components = leading_components(np.arange(5.0)[:, None], 30)
     np.testing.assert_allclose(np.abs(components), [[2, 0], [1, 0], [0, 0], [1, 0], [2, 0]])
+
+
+def test_linear_algebra_in_one_thread_has_its_threads_again_afterwards():
+    def threads(*, of="blas"):
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == of}
+
+    with threadpool_limits(2, user_api="blas"):
+        assert threads() == {2}
+        assert in_one_thread(threads)(of="blas") == {1}
+        assert threads() == {2}
+
+
+def test_leading_components_of_rows_far_from_zero_are_those_of_the_same_near_it():
+    rows = np.random.default_rng(0).normal(size=(60, 3)) * [3, 2, 1]
+    np.testing.assert_allclose(
+        leading_components(rows + 1e6, 3), leading_components(rows, 3), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5, 40])
+def test_the_nearest_rows_are_those_that_scikit_learn_finds(k):
+    random = np.random.default_rng(0)
+    rows, among = (random.normal(3, 1, (n, 6)).astype(np.float32) for n in (30, 40))
+    rows[0] = among[7]
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(among)
+    away, places = nearest_rows(rows, among, k)
+    np.testing.assert_array_equal(places, search.kneighbors(rows, return_distance=False))
+    np.testing.assert_allclose(away, search.kneighbors(rows)[0], atol=1e-6)
+    assert [part.shape for part in nearest_rows(rows[:0], among, k)] == [(0, k), (0, k)]

@@ -1,6 +1,7 @@
 """``s2osc`` and ``python -m s2osc``: one command in a process of its own."""
 
 import _signal  # type: ignore[import-not-found]  # `signal` itself would take long to import
+import atexit
 import os
 import sys
 import time
@@ -25,7 +26,30 @@ def run() -> int:
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # all is done; leaving takes a moment
     if code == EXIT_INTERRUPTED:
         os._exit(code)  # libraries that were interrupted may not know how to leave in good order
+    if _is_done():
+        # Nothing is left but to take torch and others apart piece by piece, for half a second.
+        os._exit(code)
     return code
+
+
+def _is_done() -> bool:
+    """Whether all is written and no thread works on, so that the process may end at once.
+
+    What was registered to be done at the end is done.
+    """
+    threading = sys.modules.get("threading")
+    if threading and any(
+        not thread.daemon and thread is not threading.main_thread()
+        for thread in threading.enumerate()
+    ):
+        return False
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # closed, or nobody reads: Python says so
+        return False
+    return True
 
 
 def _fill_closed_descriptors() -> None:

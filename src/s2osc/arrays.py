@@ -1,7 +1,8 @@
 """Arrays of rows: in chunks, at unit length, their distances, and reduced to few dimensions."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -9,6 +10,25 @@ from s2osc.lazy import lazily
 from s2osc.seeding import derive
 
 decomposition = lazily("sklearn.decomposition")
+threadpoolctl = lazily("threadpoolctl")
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+def in_one_thread(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    """The function, with the linear algebra of numpy and scipy in one thread.
+
+    On matrices as small as ours, threads that wait for each other take two to three times as long,
+    and much longer where other work keeps one of them from running.
+    """
+
+    @wraps(function)
+    def limited(*given: Given.args, **more: Given.kwargs) -> Found:
+        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+            return function(*given, **more)
+
+    return limited
 
 
 def chunks(n: int, size: int = 4_096) -> list[slice]:
@@ -58,6 +78,22 @@ def squared_distances(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.maximum(squares, 0)
 
 
+def nearest_rows(rows: np.ndarray, among: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) distances and (n, k) places of the nearest of a few hundred others, nearest first.
+
+    What scikit-learn finds as well, for those who would import it for nothing else.
+
+    >>> away, places = nearest_rows(np.array([[0.0], [9.0]]), np.array([[1.0], [7.0], [2.0]]), 2)
+    >>> away.tolist(), places.tolist()
+    ([[1.0, 2.0], [2.0, 7.0]], [[0, 2], [1, 2]])
+    """
+    squares = squared_distances(rows, among)
+    places = np.argpartition(squares, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(squares, places, axis=1), axis=1, kind="stable")
+    places = np.take_along_axis(places, order, axis=1)
+    return np.sqrt(np.take_along_axis(squares, places, axis=1)), places
+
+
 def leading_components(rows: np.ndarray, most: int, *, of: np.ndarray | None = None) -> np.ndarray:
     """(n, k) float64: the leading components, from 2 to ``most``; zeros where no row differs.
 
@@ -66,11 +102,13 @@ def leading_components(rows: np.ndarray, most: int, *, of: np.ndarray | None = N
     rows = rows.astype(np.float64)
     if len(rows) < 2 or not np.ptp(rows, axis=0).any():
         return np.zeros((len(rows if of is None else of), 2))
-    n_components = min(most, rows.shape[1], len(rows) - 1)
-    pca = decomposition.PCA(n_components, svd_solver="full")
-    components = pca.fit_transform(rows)
+    n_components, centre = min(most, rows.shape[1], len(rows) - 1), rows.mean(axis=0)
+    # Of many rows the covariance of the columns is the smaller matrix, several times quicker.
+    solver = "covariance_eigh" if len(rows) > rows.shape[1] else "full"
+    pca = decomposition.PCA(n_components, svd_solver=solver)
+    components = pca.fit_transform(rows - centre)
     if of is not None:
-        components = in_chunks(pca.transform, of, n_components)
+        components = in_chunks(lambda part: pca.transform(part - centre), of, n_components)
     return np.pad(components, ((0, 0), (0, max(0, 2 - n_components))))
 
 

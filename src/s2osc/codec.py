@@ -17,6 +17,8 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+JsonObject = dict[str, Any]
+"""An object of JSON: only what is about to be written, or was just read."""
 WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -38,7 +40,7 @@ def to_plain(value: Any) -> Any:
     return [to_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def fields_to_plain(value: Any) -> dict[str, Any]:
+def fields_to_plain(value: Any) -> JsonObject:
     """A dataclass as an object with a key for each field."""
     return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
 
@@ -88,7 +90,7 @@ def fields_from_plain(kind: type[T], value: Any, what: str) -> T:
     return kind(**{n: from_plain(hints[n], values[n], f"{what}, {n}") for n in given})
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def _object(value: Any, what: str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError(f"{what}: {value!r:.50} is not an object")
     return value

@@ -14,7 +14,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import _safe_indexing, check_X_y
+from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,19 +29,21 @@ from s2osc.data.label_column import (
     marks_of,
     names_of,
     numbers_of,
-    rows_of_pool,
     without_missing,
 )
 from s2osc.engine.ray_engine import RayEngine
-from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
+from s2osc.errors import CautionWarning, DataError, ModelError, SettingsError
 from s2osc.estimator_files import FitFacts, FitRows
 from s2osc.estimator_inputs import (
+    AUTO,
     CHECK_SEED,
     as_inputs,
     check_item_shape,
     check_of_rows,
     choose_preparation,
+    labelled_rows,
     seed_of,
+    settings_by_name,
     vectors_of_rows,
     vectors_of_texts,
 )
@@ -61,8 +63,6 @@ from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import Stopwatch, shown
 from s2osc.settings import FIT_ON, require_choice
 from s2osc.types import UNKNOWN, UNSURE, Labelled, Predictions
-
-AUTO = "auto"
 
 
 class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -226,7 +226,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             check_free(self.known_classes_.tolist(), marks_of(self.known_classes_)[UNSURE])
 
         preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
-        method = build_method(preset, number_classes(self._changes(), self._class_names()))
+        method = build_method(preset, number_classes(settings_by_name(self), self._class_names()))
         seed = seed_of(self.random_state)
         if method.teacher.network.is_pretrained:
             X = self._photos(X, method, device)
@@ -316,19 +316,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy on labelled rows; rows of the pool have no label, and are left out."""
-        y, in_pool = np.asarray(without_missing(y)), rows_of_pool(y)
-        if np.any(in_pool):
-            if np.all(in_pool):
-                raise DataError("every row is of the pool; give labelled rows to score")
-            warnings.warn(
-                f"{int(in_pool.sum())} of {len(y)} rows are of the pool, whose label nobody knows; "
-                "they are left out of the score",
-                S2OSCWarning,
-                stacklevel=2,
-            )
-            rows = np.flatnonzero(~in_pool)
-            X, y = _safe_indexing(X, rows), y[rows]
-            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        X, y, sample_weight = labelled_rows(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
 
     def transform(self, X: Any) -> np.ndarray:
@@ -481,22 +469,6 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
             self.classes_ = np.unique(
                 np.append(self.known_classes_, [marks_of(self.known_classes_)[UNKNOWN]])
             )
-
-    def _changes(self) -> dict[str, Any]:
-        named = {
-            "student.unknown": self.unknown,
-            "filtering.k": self.k,
-            "clusters.n_groups": self.n_groups,
-            "augmentation.flip": self.flip,
-            "decision.false_alarm": self.false_alarm,
-            "decision.false_alarm_of": self.false_alarm_of or {},
-            "decision.guarantee": self.guarantee,
-            "decision.aim": self.aim,
-            "decision.unsure": self.unsure,
-        }
-        of_preset = {"seeds.share": self.seeds, "filtering.by": self.filter}
-        named |= {name: value for name, value in of_preset.items() if value not in (AUTO, None)}
-        return named | dict(self.settings or {})
 
     def _class_names(self) -> tuple[str, ...]:
         return tuple(str(name) for name in self.known_classes_)

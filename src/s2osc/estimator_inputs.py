@@ -1,15 +1,15 @@
-"""What a user gives the estimator: items of any kind as arrays, a seed, labels of a check."""
+"""What a user gives the estimator: items of any kind as arrays, settings, labels of a check."""
 
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
 from s2osc.data.frames import table_in, texts_in
-from s2osc.data.label_column import MISSING
+from s2osc.data.label_column import MISSING, rows_of_pool, without_missing
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
@@ -17,6 +17,8 @@ from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.model_description import EmbeddingEntry
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.types import IMAGE_NDIMS, check_inputs
+
+AUTO = "auto"
 
 CHECK_SEED = 0
 """Of the order in which rows of a pool are checked: the same for all fits of the same pool."""
@@ -79,6 +81,42 @@ def check_item_shape(X: Any, fitted: tuple[int, ...]) -> None:
         raise DataError(
             f"X holds items of shape {shape}; the model was fitted on items of shape {fitted}"
         )
+
+
+def labelled_rows(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any]:
+    """Rows that can be scored; those of the pool have no label, and a warning counts them."""
+    y, in_pool = np.asarray(without_missing(y)), rows_of_pool(y)
+    if not np.any(in_pool):
+        return X, y, sample_weight
+    if np.all(in_pool):
+        raise DataError("every row is of the pool; give labelled rows to score")
+    warnings.warn(
+        f"{int(in_pool.sum())} of {len(y)} rows are of the pool, whose label nobody knows; "
+        "they are left out of the score",
+        S2OSCWarning,
+        stacklevel=3,  # where `score` is called
+    )
+    rows = np.flatnonzero(~in_pool)
+    weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+    return _safe_indexing(X, rows), y[rows], weight
+
+
+def settings_by_name(estimator: Any) -> dict[str, object]:
+    """The hyper-parameters that the parameters of an estimator change."""
+    named = {
+        "student.unknown": estimator.unknown,
+        "filtering.k": estimator.k,
+        "clusters.n_groups": estimator.n_groups,
+        "augmentation.flip": estimator.flip,
+        "decision.false_alarm": estimator.false_alarm,
+        "decision.false_alarm_of": estimator.false_alarm_of or {},
+        "decision.guarantee": estimator.guarantee,
+        "decision.aim": estimator.aim,
+        "decision.unsure": estimator.unsure,
+    }
+    of_preset = {"seeds.share": estimator.seeds, "filtering.by": estimator.filter}
+    named |= {name: value for name, value in of_preset.items() if value not in (AUTO, None)}
+    return named | dict(estimator.settings or {})
 
 
 def seed_of(random_state: Any) -> int:

@@ -233,7 +233,7 @@ def test_a_run_without_seeds_leaves_nothing_to_decide_from(tmp_path):
     absent = {"skipped.csv", "checked.parquet", "items.parquet", "corrections.csv"}
     measured = {"scores.parquet", "seeds.parquet", "report.safetensors"}
     assert files_in(tmp_path / "out") == set(RESULTS) - absent - measured
-    assert result.summary()["audit"] is None
+    assert result.summary.audit is None
     nearest = pq.read_table(tmp_path / "out" / "predictions.parquet")["nearest"].to_pylist()
     assert set(nearest) <= set(KNOWN_CLASSES)
 
@@ -341,7 +341,7 @@ def test_a_pool_of_known_items_alone_is_said_to_hold_nothing_unknown(tmp_path):
     known = VECTOR_FORMS["known"]["npz"](tmp_path)
     pool = npz(tmp_path / "pool.npz", x=easy_vectors(labels, seed=3), y=labels)
     result = classify_files(known, pool, tmp_path / "out", quick_request())
-    found = result.summary()
+    found = result.summary.to_json()
     assert found["audit"]["nothing_unknown"]
     # Of a pool of 80 items a small class could not be told from the known ones.
     assert found["audit"]["findable_share"] > 0.1
@@ -376,7 +376,7 @@ def test_both_variants_of_the_student_answer_for_every_item(tmp_path, unknown):
     result = classify_files(
         known, pool, tmp_path / "out", quick_request(**{"student.unknown": unknown})
     )
-    assert result.summary()["settings"]["student.unknown"] == unknown
+    assert result.summary.settings["student.unknown"] == unknown
     assert answers(tmp_path / "out").num_rows == len(POOL)
 
 
@@ -393,7 +393,7 @@ def test_images_that_cannot_be_read_are_named_skipped_and_counted(tmp_path):
     assert header == ["item", "reason"]
     assert first[0] == KNOWN_FILES[3]
     assert second == [POOL_FILES[5], "not an image of a known format"]
-    assert result.summary()["items"] == {"known": 119, "pool": 59, "skipped": 2}
+    assert result.summary.to_json()["items"] == {"known": 119, "pool": 59, "skipped": 2}
     names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
     assert names == [name for name in POOL_FILES if name != POOL_FILES[5]]
     (note,) = summary(tmp_path / "out")["warnings"]
@@ -414,7 +414,7 @@ def test_what_was_left_out_while_reading_is_noted(tmp_path):
     folder = image_files(tmp_path)
     image(folder / "known" / "stray.png")
     result = classify_files(folder / "known", folder / "pool", tmp_path / "out", quick_request())
-    (note,) = result.summary()["warnings"]
+    (note,) = result.summary.warnings
     assert "images outside the class folders are left out (1, first: stray.png)" in note
 
 
@@ -483,11 +483,11 @@ def digits(tmp_path_factory):
 def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(digits):
     out, result = digits
     assert result.classes == tuple("012345")
-    assert result.summary()["items"] == {"known": 1800, "pool": 2200, "skipped": 0}
+    assert result.summary.to_json()["items"] == {"known": 1800, "pool": 2200, "skipped": 0}
     names = pq.read_table(out / "predictions.parquet")["item"].to_pylist()
     assert len(set(names)) == len(names) == 2200
     share = 1000 / 2200
-    found = result.summary()["metrics"]["f_out_all_unknown"]
+    found = result.summary.metrics["f_out_all_unknown"]
     assert found == pytest.approx(2 * share / (1 + share), abs=1e-5)
 
 

@@ -78,7 +78,7 @@ def test_another_rate_and_back_gives_the_first_answer_back(out):
 def test_more_false_alarms_allowed_call_more_items_unknown(out):
     counts = []
     for rate in (0.03, 0.1, 0.3):
-        summary = redecide(out, {"false_alarm": rate, "aim": "recall"}).summary()
+        summary = redecide(out, {"false_alarm": rate, "aim": "recall"}).summary.to_json()
         counts.append(summary["counts"]["unknown"])
         assert labels_in(out).count("unknown") == counts[-1]
         assert summary["audit"]["wanted_false_alarm"] == rate
@@ -89,7 +89,7 @@ def test_more_false_alarms_allowed_call_more_items_unknown(out):
 
 
 def test_summary_page_and_tables_tell_the_same(out):
-    summary = redecide(out, {"false_alarm": 0.3, "aim": "recall"}).summary()
+    summary = redecide(out, {"false_alarm": 0.3, "aim": "recall"}).summary.to_json()
     assert summary == summary_in(out)
     labels, truth = labels_in(out), pool_labels(20)
     right = [
@@ -106,7 +106,7 @@ def test_summary_page_and_tables_tell_the_same(out):
 
 def test_what_was_not_decided_is_kept(out):
     before = summary_in(out)
-    after = redecide(out, {"false_alarm": 0.3, "aim": "recall"}).summary()
+    after = redecide(out, {"false_alarm": 0.3, "aim": "recall"}).summary.to_json()
     decided = {"audit", "counts", "groups", "metrics", "settings", "warnings", "warning_codes"}
     assert {name for name in before if before[name] != after[name]} <= decided
     found, were = after["settings"], before["settings"]
@@ -133,11 +133,11 @@ def test_items_can_be_left_unsure_and_be_decided_again(out):
 
 def test_warnings_about_the_rate_come_and_go_with_it(out):
     n = summary_in(out)["audit"]["seeds"]["number"]
-    assert redecide(out, {"false_alarm": 0.001}).summary()["warnings"] == [
+    assert redecide(out, {"false_alarm": 0.001}).summary.warnings == [
         f"{n} seeds can promise a false-alarm rate of {at_most(1 / (n + 1))} at best, not 0.1%: "
         "label more items of the known classes, or give a higher --false-alarm"
     ]
-    assert redecide(out, {"false_alarm": 0.05}).summary()["warnings"] == []
+    assert redecide(out, {"false_alarm": 0.05}).summary.warnings == []
 
 
 def test_the_model_follows(finished, out, tmp_path):
@@ -171,7 +171,7 @@ def test_a_pool_in_which_nothing_is_unknown_stays_so(tmp_path, quick):
     out = tmp_path / "out"
     assert main(["classify", *sources, f"--out={out}", *quick]) == 0
     before = visible(out)
-    summary = redecide(out, {"false_alarm": 0.4, "aim": "recall"}).summary()
+    summary = redecide(out, {"false_alarm": 0.4, "aim": "recall"}).summary.to_json()
     assert summary["audit"]["nothing_unknown"]
     assert "model/model.json" not in changed(before, visible(out))
 
@@ -186,7 +186,7 @@ def test_seeds_decide_where_the_largest_output_did_once_a_rate_is_asked_for(
     redecide(tmp_path / "out", {})
     assert labels_in(tmp_path / "out") == first
     assert json.loads((tmp_path / "out/model/model.json").read_text())["threshold"] is None
-    summary = redecide(tmp_path / "out", {"false_alarm": 0.1}).summary()
+    summary = redecide(tmp_path / "out", {"false_alarm": 0.1}).summary.to_json()
     assert summary["settings"]["decision.rule"] == "seeds"
     assert json.loads((tmp_path / "out/model/model.json").read_text())["threshold"] is not None
 

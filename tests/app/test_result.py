@@ -11,9 +11,10 @@ import pytest
 
 from s2osc.app.answer_tables import table_bytes, write_skipped
 from s2osc.app.origin import StreamPlace
-from s2osc.app.result import Result, count_labels
+from s2osc.app.result import Result
 from s2osc.app.result_files import load_result, save_result, write_summary, write_tables
 from s2osc.app.results_folder import UNFINISHED
+from s2osc.app.summary import LabelCounts
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
@@ -92,7 +93,7 @@ WITHOUT_SEEDS = {"evidence": None, "leaves": None, "audit": None, "odds": None, 
 
 def finish(folder: Path, result: Result) -> None:
     """Leave a folder as it is once its page is drawn."""
-    write_summary(folder, result.summary())
+    write_summary(folder, result.summary.to_json())
     (folder / UNFINISHED).unlink()
 
 
@@ -100,15 +101,12 @@ def finish(folder: Path, result: Result) -> None:
 
 
 def test_labels_are_counted_per_class_and_group():
-    counts = count_labels(answer_of([0, -1, -1, 0, -1, -2], [-1, 1, 0, -1, 1, -1]), CLASSES)
-    assert counts == {
-        "known": {"a": 2, "b": 0},
-        "unknown": 3,
-        "groups": {"0": 1, "1": 2},
-        "unsure": 1,
-    }
-    none = count_labels(answer_of([0, 1], [-1, -1]), CLASSES)
-    assert none == {"known": {"a": 1, "b": 1}, "unknown": 0, "groups": {}, "unsure": 0}
+    answer = answer_of([0, -1, -1, 0, -1, -2], [-1, 1, 0, -1, 1, -1])
+    counts = LabelCounts.of_answer(answer, CLASSES)
+    groups = {"0": 1, "1": 2}
+    assert counts == LabelCounts(known={"a": 2, "b": 0}, unknown=3, groups=groups, unsure=1)
+    none = LabelCounts.of_answer(answer_of([0, 1], [-1, -1]), CLASSES)
+    assert none == LabelCounts(known={"a": 1, "b": 1}, unknown=0, groups={}, unsure=0)
 
 
 # The table
@@ -155,7 +153,7 @@ def test_in_both_tables_unknown_is_what_has_a_p_value_up_to_the_operating_point(
     is_unknown = [row["label"] == "unknown" for row in rows]
     assert any(is_unknown)
     assert is_unknown == [p <= at for p, at in written]
-    assert {at for _, at in written} == {result.summary()["audit"]["operating_point"]}
+    assert {at for _, at in written} == {result.summary.to_json()["audit"]["operating_point"]}
 
 
 def test_no_spreadsheet_runs_a_name_and_every_name_is_read_back(tmp_path):
@@ -218,9 +216,9 @@ def test_a_result_comes_back_exactly_from_its_scores(tmp_path):
     finish(tmp_path, result)
     again = load_result(tmp_path)
     assert_same(result, again, without=("embeddings", "questions"))
-    assert again.summary() == result.summary()
+    assert again.summary.to_json() == result.summary.to_json()
     other = result.decided(replace(result.decision, aim="recall"))
-    assert load_result(tmp_path, {"aim": "recall"}).summary() == other.summary()
+    assert load_result(tmp_path, {"aim": "recall"}).summary.to_json() == other.summary.to_json()
 
 
 def test_only_unknown_items_have_a_group():
@@ -235,17 +233,17 @@ def test_only_unknown_items_have_a_group():
 
 def test_another_operating_point_leaves_the_first_result_as_it_was():
     result = result_of()
-    before = result.summary()
+    before = result.summary.to_json()
     strict = result.decided(DecisionSettings(rule="seeds", false_alarm=0.5, aim="recall"))
     assert strict.answer.is_unknown.sum() > result.answer.is_unknown.sum()
-    assert strict.summary()["settings"]["decision.false_alarm"] == 0.5
-    assert result.summary() == before
-    assert strict.decided(result.decision).summary() == before
+    assert strict.summary.settings["decision.false_alarm"] == 0.5
+    assert result.summary.to_json() == before
+    assert strict.decided(result.decision).summary.to_json() == before
 
 
 def test_warnings_about_the_audit_have_a_code_and_do_not_come_back_as_notes(tmp_path):
     result = result_of().decided(DecisionSettings(rule="seeds", false_alarm=0.001))
-    summary = result.summary()
+    summary = result.summary.to_json()
     assert summary["warning_codes"] == [None, "few_seeds"]
     save_result(result, tmp_path)
     finish(tmp_path, result)

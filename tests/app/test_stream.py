@@ -206,7 +206,7 @@ def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch
 def test_results_that_were_never_confirmed_give_way_to_the_same_command(work, monkeypatch):
     lost = lose(work, monkeypatch)
     found = window_files(work / "state", work / "two.npz", work / "lost", TEN)
-    assert found.result.summary()["stream"]["answer"] == lost["stream"]["answer"]
+    assert found.result.summary.stream.answer == lost["stream"]["answer"]
     assert read_status(work / "state").questions.window == 2
     # They are confirmed now.
     with pytest.raises(OutputError, match="holds results already"):
@@ -285,7 +285,7 @@ def test_a_state_that_cannot_be_written_leaves_no_results(work, monkeypatch):
 
 def test_questions_nobody_answered_are_closed_with_a_note(work):
     found = window_files(work / "state", work / "two.npz", work / "next", TEN)
-    (note,) = [text for text in found.result.summary()["warnings"] if "closed" in text]
+    (note,) = [text for text in found.result.summary.warnings if "closed" in text]
     assert note == "10 of the 10 questions of window 1 had no answer and are closed"
     path = work / "results" / "queries.csv"
     path.write_text(path.read_text().replace("group 0,,", "group 0,corner,"))
@@ -305,7 +305,7 @@ def test_an_operating_point_is_for_one_window_only(work):
 
 def test_results_of_a_window_can_be_decided_anew_and_still_tell_their_window(work):
     before = summary(work / "results")
-    after = redecide(work / "results", {"false_alarm": 0.3}).summary()
+    after = redecide(work / "results", {"false_alarm": 0.3}).summary.to_json()
     assert after["stream"] == before["stream"]
     assert after["settings"]["decision.false_alarm"] == 0.3
 
@@ -321,7 +321,7 @@ def test_a_window_can_be_grouped_anew_while_its_questions_stay(work):
     assert any("have them as they were found" in warning for warning in after["warnings"])
     assert queries(work / "results") == asked
     back = redecide(work / "results", {}, Regrouping(merge=(0, 1)))
-    assert back.summary()["counts"] == before["counts"]
+    assert back.summary.to_json()["counts"] == before["counts"]
     assert answer_file(work / "state", answers(work / "a.csv", group_0="corner")).new_classes == (
         "corner",
     )
@@ -329,7 +329,7 @@ def test_a_window_can_be_grouped_anew_while_its_questions_stay(work):
 
 def test_without_a_budget_nothing_is_asked(work):
     found = window_files(work / "begun", work / "one.npz", work / "next", QuerySettings(0))
-    assert found.result.summary()["stream"]["asked"] == 0
+    assert found.result.summary.stream.asked == 0
     assert queries(work / "next") == []
     with pytest.raises(DataError, match="no questions are open"):
         answer_file(work / "begun", answers(work / "a.csv", group_0="corner"))
@@ -341,8 +341,8 @@ def test_a_self_taught_stream_makes_a_class_of_each_group(work):
     assert found.answered
     assert found.answered.new_classes == ("new 1",)
     assert read_state(work / "begun").class_names == ("left", "top", "new 1")
-    assert found.result.summary()["stream"]["new_classes"] == ["new 1"]
-    assert found.result.summary()["items"]["known"] == 120
+    assert found.result.summary.stream.new_classes == ("new 1",)
+    assert found.result.summary.n_known == 120
     assert queries(work / "next")[0]["label"] == "new 1"
     assert undo_last(work / "begun") == "window 1"
     assert read_state(work / "begun").class_names == ("left", "top")
@@ -350,7 +350,7 @@ def test_a_self_taught_stream_makes_a_class_of_each_group(work):
 
 def test_a_self_taught_window_asks_nothing_and_leaves_no_question_open(work):
     found = window_files(work / "begun", work / "one.npz", work / "a", TEN, self_taught=True)
-    assert found.result.summary()["stream"]["asked"] == 0
+    assert found.result.summary.stream.asked == 0
     assert found.answered.n_open == 0
     assert read_status(work / "begun").questions is None
     (entry,) = read_status(work / "begun").windows
@@ -358,9 +358,7 @@ def test_a_self_taught_window_asks_nothing_and_leaves_no_question_open(work):
     page = (work / "a" / "report.html").read_text(encoding="utf-8")
     assert 'id="questions"' not in page
     found = window_files(work / "begun", work / "two.npz", work / "b", TEN, self_taught=True)
-    assert not any(
-        "no answer and are closed" in note for note in found.result.summary()["warnings"]
-    )
+    assert not any("no answer and are closed" in note for note in found.result.summary.warnings)
     assert read_status(work / "begun").questions is None
 
 
@@ -386,8 +384,8 @@ def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
     npz(tmp_path / "pool.npz", x=easy_images(pool, seed=1).repeat(2, axis=1).repeat(2, axis=2))
     init_files(tmp_path / "known.npz", tmp_path / "state", RUN)
     found = window_files(tmp_path / "state", tmp_path / "pool.npz", tmp_path / "out", TEN)
-    assert found.result.summary()["shape"] == "18 images as 8x8 grey"
-    assert found.result.summary()["preset"] == "fast"
+    assert found.result.summary.shape == "18 images as 8x8 grey"
+    assert found.result.summary.preset == "fast"
     assert read_state(tmp_path / "state").questions.inputs.shape[1:] == (8, 8)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     questions = page[page.index('<section id="questions"') : page.index('<section id="check"')]
@@ -413,7 +411,7 @@ def test_a_window_in_which_nothing_is_known_is_answered_for(work, n):
     found = window_files(work / "begun", work / "new.npz", work / "next", TEN)
     text = (work / "next" / "summary.json").read_text(encoding="utf-8")
     assert "NaN" not in text
-    assert found.result.summary()["items"]["pool"] == n
+    assert found.result.summary.n_pool == n
     assert read_state(work / "begun").history[-1].items == n
 
 
@@ -632,7 +630,7 @@ def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
     folder = work / "caf\udce9"
     shutil.copytree(work / "begun", folder)
     found = window_files(folder, work / "one.npz", work / "next", TEN)
-    assert found.result.summary()["stream"]["state"].endswith("caf\\xe9")
+    assert found.result.summary.stream.state.endswith("caf\\xe9")
 
 
 # How it stands

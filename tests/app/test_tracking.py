@@ -4,27 +4,40 @@ import sys
 
 import pytest
 
+from s2osc.app.summary import LabelCounts, Summary
 from s2osc.app.tracking import figures, files_of, parameters
 from s2osc.cli.main import main
+from s2osc.pipeline.audit.record import UnknownTest
+from s2osc.pipeline.audit.statistics import Estimate
+from samples import make_audit
 
-SUMMARY = {
-    "title": "cats",
-    "preset": "heads",
-    "seed": 0,
-    "device": "cpu",
-    "backbone": None,
-    "k": 30,
-    "settings": {"student.tau": 0.85, "long": "x" * 2_000},
-    "versions": {"s2osc": "1"},
-    "metrics": {"f1": 0.9},
-    "items": {"pool": 5},
-    "seconds": {"answer": 1.5},
-    "audit": {
-        "unknown_share": {"estimate": 0.2, "low": 0.1, "high": 0.3},
-        "false_alarm": {"estimate": None, "low": None, "high": None, "per_class": {}},
-        "test": {"p_value": 0.5},
-    },
-}
+SUMMARY = Summary(
+    title="cats",
+    n_known=9,
+    n_pool=5,
+    n_skipped=0,
+    audit=make_audit(
+        ("a", "b"),
+        unknown_share=Estimate(0.2, 0.1, 0.3),
+        unknown_recall=None,
+        false_alarm=None,
+        known_accuracy=None,
+        test=UnknownTest(p_value=0.5, level=0.05),
+    ),
+    counts=LabelCounts(known={"a": 3, "b": 1}, unknown=1, groups={"0": 1}, unsure=0),
+    notes=(),
+    k=30,
+    steps={},
+    preset="heads",
+    settings={"student.tau": 0.85, "long": "x" * 2_000},
+    shape="vectors",
+    backbone=None,
+    seed=0,
+    device="cpu",
+    versions={"s2osc": "1"},
+    seconds={"answer": 1.5},
+    metrics={"f1": 0.9},
+)
 
 
 def test_settings_and_figures_have_names_that_tell_where_they_are_from():
@@ -33,7 +46,9 @@ def test_settings_and_figures_have_names_that_tell_where_they_are_from():
     assert len(found["long"]) == 500
     assert dict(figures(SUMMARY)) == {
         "metrics.f1": 0.9,
+        "items.known": 9.0,
         "items.pool": 5.0,
+        "items.skipped": 0.0,
         "seconds.answer": 1.5,
         "audit.unknown_share.estimate": 0.2,
         "audit.unknown_share.low": 0.1,

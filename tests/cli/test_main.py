@@ -680,6 +680,41 @@ def test_ctrl_c_is_quiet_while_python_imports(finished, tmp_path, gaps):
     assert snapshot(tmp_path) == {}
 
 
+LEAVING = """
+import atexit, sys, threading, time
+import s2osc.cli.main
+from s2osc.__main__ import run
+atexit.register(print, "registered")
+class Library:
+    def __del__(self):
+        print("taken apart", flush=True)
+library = Library()
+def work_on():
+    time.sleep(0.3)
+    print("worked on", flush=True)
+{begin}
+s2osc.cli.main.main = lambda: print("done") or 3
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "printed"),
+    [
+        ("", "done\nregistered\n"),
+        ("threading.Thread(target=work_on, daemon=True).start()", "done\nregistered\n"),
+        (
+            "threading.Thread(target=work_on).start()",
+            "done\nworked on\nregistered\ntaken apart\n",
+        ),
+    ],
+)
+def test_a_command_that_is_done_ends_without_taking_its_libraries_apart(begin, printed):
+    command = [sys.executable, "-c", LEAVING.format(begin=begin)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, printed, "")
+
+
 def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, capsys):
     def warn(_):
         warnings.warn("no figure:\ntoo few", S2OSCWarning, stacklevel=1)

@@ -1,39 +1,38 @@
 """Several processes that train one network: the step is that of the whole batch."""
 
-import subprocess
-import sys
+import multiprocessing
 
 import numpy as np
 import torch
+from torch import distributed, nn
 
 from s2osc.nets.data_parallel import average_gradients, share_of, trained_by, trainer
 
-STEP = """
-import sys
-import torch
-from torch import distributed, nn
-from s2osc.nets.data_parallel import average_gradients, share_of
 
-place, rank = sys.argv[1], int(sys.argv[2])
-distributed.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=2)
-torch.manual_seed(0)
-network, inputs = nn.Linear(3, 2), torch.randn(8, 3)
-unused = nn.Parameter(torch.ones(4))
-network(share_of(inputs)).square().mean().backward()
-average_gradients([*network.parameters(), unused])
-assert unused.grad is None
-torch.save([p.grad for p in network.parameters()], f"{place}-{rank}")
-distributed.destroy_process_group()
-"""
+def make_step(place: str, rank: int) -> None:
+    """One of two processes: its share of a batch, and the gradients that both then have."""
+    distributed.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    network, inputs = nn.Linear(3, 2), torch.randn(8, 3)
+    unused = nn.Parameter(torch.ones(4))
+    network(share_of(inputs)).square().mean().backward()
+    average_gradients([*network.parameters(), unused])
+    assert unused.grad is None
+    torch.save([p.grad for p in network.parameters()], f"{place}-{rank}")
+    distributed.destroy_process_group()
 
 
 def test_two_processes_make_the_step_of_one(tmp_path):
     place = tmp_path / "group"
-    commands = [[sys.executable, "-c", STEP, str(place), str(rank)] for rank in (0, 1)]
-    running = [subprocess.Popen(command) for command in commands]
-    assert [process.wait(120) for process in running] == [0, 0]
+    forks = multiprocessing.get_context("fork")  # which have torch imported already
+    running = [forks.Process(target=make_step, args=(str(place), rank)) for rank in (0, 1)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(120)
+    assert [process.exitcode for process in running] == [0, 0]
     torch.manual_seed(0)
-    network, inputs = torch.nn.Linear(3, 2), torch.randn(8, 3)
+    network, inputs = nn.Linear(3, 2), torch.randn(8, 3)
     network(inputs).square().mean().backward()
     expected = [parameter.grad for parameter in network.parameters()]
     for rank in (0, 1):

@@ -238,6 +238,8 @@ def test_a_read_only_array_is_taken_without_a_warning():
         ({"widths": (4, 8), "blocks": (1,)}, "2 widths and 1 block counts"),
         ({"widths": (), "blocks": ()}, "one of each per stage"),
         ({"widths": (0,), "blocks": (1,)}, r"network.widths is \(0,\)"),
+        ({"blocks": (-1, 1, 1)}, r"network.blocks is \(-1, 1, 1\)"),
+        ({"blocks": (1, 0, 1)}, r"network.blocks is \(1, 0, 1\)"),
         ({"hidden": ()}, r"network.hidden is \(\)"),
         ({"first_map": 0}, "network.first_map is 0"),
     ],
@@ -250,8 +252,14 @@ def test_a_network_that_cannot_be_built_is_refused(wrong, words):
 @pytest.mark.parametrize("shape", [(5,), (8, 8), (70, 33, 3)], ids=str)
 @pytest.mark.parametrize(
     "settings",
-    [NetworkSettings(), TINY_NETWORK, RESNET_34, NetworkSettings((16, 8), (3, 2), 8, (7,))],
-    ids=["default", "tiny", "ResNet-34", "narrowing"],
+    [
+        NetworkSettings(),
+        TINY_NETWORK,
+        RESNET_34,
+        NetworkSettings((16, 8), (3, 2), 8, (7,)),
+        NetworkSettings((16, 8), (0, 2), 8, (7,)),
+    ],
+    ids=["default", "tiny", "ResNet-34", "narrowing", "stem alone"],
 )
 def test_parameters_are_counted_without_building_the_network(settings, shape):
     with torch.device("meta"):

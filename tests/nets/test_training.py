@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
 from s2osc.nets import training
-from s2osc.nets.networks import Network
+from s2osc.nets.networks import Network, NetworkSettings
 from s2osc.nets.training import (
     AdamDescent,
     TrainSettings,
@@ -18,6 +18,7 @@ from s2osc.nets.training import (
     outputs,
     resolve_device,
     shuffled,
+    threads_for,
     train,
 )
 from samples import TINY_NETWORK, make_blobs, make_images
@@ -298,3 +299,22 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
         resolve_device("cuda")
     with pytest.raises(SettingsError, match="give auto, cpu or cuda"):
         resolve_device("tpu")
+
+
+# Threads
+
+
+@pytest.mark.parametrize(
+    ("shape", "hidden", "n_threads"),
+    [((30,), (64,), 1), ((4_000,), (512,), 2), ((8, 8), (64,), 2)],
+    ids=["few weights", "many weights", "images"],
+)
+def test_only_a_small_network_for_vectors_is_trained_in_one_thread(shape, hidden, n_threads):
+    network, before = Network(NetworkSettings(hidden=hidden), shape, 3), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads_for(network):
+            assert torch.get_num_threads() == n_threads
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -20,7 +20,7 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
-from s2osc.pipeline.sources.matching import suspected_sources
+from s2osc.pipeline.sources.matching import Photos, suspected_sources
 from s2osc.pipeline.verdict import is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled
 from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
@@ -99,10 +99,29 @@ def test_where_another_source_is_suspected_only_changed_items_go_through_f_again
         return iter(found)
 
     monkeypatch.setattr(method_module, "suspected_sources", suspect)
+    monkeypatch.setattr(method_module, "stands_out_by_inputs", lambda *_, seed: False)
     model = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0).model
     assert found
     n_answered = (1 + len(found)) * len(BLOBS.known) + len(BLOBS.pool)
     assert answered[id(model.teacher.network)] == n_answered
+
+
+@pytest.mark.usefixtures("just_as_users_get_it")
+def test_what_stands_out_by_its_inputs_alone_needs_no_f_for_a_suspected_source(
+    answered, monkeypatch
+):
+    judged, found = method_module.stands_out_by_inputs, []
+
+    def judge(suspected, level, *, seed):
+        found.append(judged(suspected, level, seed=seed))
+        return found[-1]
+
+    monkeypatch.setattr(method_module, "stands_out_by_inputs", judge)
+    model = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0).model
+    assert found
+    n_answered = (1 + found.count(False)) * len(BLOBS.known) + len(BLOBS.pool)
+    assert answered[id(model.teacher.network)] == n_answered
+    assert True in found
 
 
 def test_every_item_goes_through_f_once_where_nothing_is_unknown(answered):
@@ -193,7 +212,8 @@ def test_probabilities_sum_to_one_and_agree_with_scores(method):
 def test_no_truth_can_enter_a_fit():
     # A label of the pool would need an argument, which a reader would see.
     parameters = inspect.signature(S2OSCMethod.fit).parameters
-    assert list(parameters) == ["self", "known", "pool", "seed", "device"]
+    assert list(parameters) == ["self", "known", "pool", "seed", "device", "photos"]
+    assert Photos._fields == ("pool", "labelled", "embed")
 
 
 def test_steps_and_seconds_of_a_fit_are_told(solution):

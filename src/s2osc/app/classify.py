@@ -58,9 +58,10 @@ from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.large_pool import check_fit_on, fit_large_pool
-from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.photo_preparation import load_start, measure_cost
 from s2osc.pipeline.presets import build_method, choose_preset
+from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch, say
 from s2osc.settings import FIT_ON, flatten, require_positive
 from s2osc.text import plural
@@ -411,6 +412,8 @@ def classify_items(
             fit_on=request.fit_on,
             seed=request.seed,
             device=device,
+            # Items of the pool that a person named are labelled photos of both sources.
+            photos=None if corrections.named else represented.photos(known.inputs, pool.inputs),
         )
     if corrections:
         notes = [*notes, corrections.in_words(known.labels or [])]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from s2osc.app.part_work import (
 )
 from s2osc.app.result_files import write_summary
 from s2osc.app.run_folder import GOES_ON, RunFolder, run_folder
+from s2osc.app.summary import LabelCounts, PartFacts, Summary
 from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
 from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
 from s2osc.engine.engine import Engine, LocalEngine, Recipe
@@ -37,7 +38,6 @@ from s2osc.errors import collect_warnings
 from s2osc.files import as_json, guarded, read_json, write_whole, writing
 from s2osc.pipeline.audit.decision import DecisionSettings
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.audit.wording import cautions, tell
 from s2osc.pipeline.large_pool import (
     N_JUDGED,
     LargeFit,
@@ -70,13 +70,6 @@ def parts_of_pool(pool: Path | str, request: Request) -> PartedPool | None:
     if path.exists() and count_rows(path) > N_JUDGED:
         return open_parts(pool, request.text_column)
     return None
-
-
-class Summary(NamedTuple):
-    """What ``summary.json`` holds."""
-
-    content: dict[str, Any]
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -255,13 +248,13 @@ def classify_parts(
         with run.engine.started(clock), collect_warnings() as warned:
             fit = run.fit()
             counts = run.answer(fit)
-        content = summarise(run, fit, counts, [*notes, *warned])
+        summary = summarise(run, fit, counts, [*notes, *warned])
         with writing(out, GOES_ON):
             if counts.skipped:
                 write_skipped(out / "skipped.csv", counts.skipped[:SKIPPED_NAMED])
-            write_summary(out, content)
+            write_summary(out, summary.to_json())
         f.finish()
-        return Summary(content, sum(run.clock.seconds.values()))
+        return summary
 
 
 def facts_of(known: Path, pool: PartedPool, request: Request) -> dict[str, Any]:
@@ -292,41 +285,35 @@ def _stamp(name: str) -> float:
         return 0.0
 
 
-def summarise(
-    run: LargeRun, fit: LargeFit, counts: PartCounts, notes: Sequence[str]
-) -> dict[str, Any]:
-    """What ``summary.json`` holds: as that of a pool in memory, and the rows of each step."""
-    audit = fit.audit
-    limits = cautions(audit) if audit else []
-    texts = [*notes, *skipped_note(counts.skipped, "see skipped.csv")]
-    return {
-        "title": run.request.title,
-        "items": {
-            "known": len(run.known),
-            "pool": counts.n_rows,
-            "skipped": len(counts.skipped),
-        },
-        "audit": audit and tell(audit),
-        "counts": {
-            "known": {name: counts.labels.get(name, 0) for name in run.classes},
-            "unknown": counts.n_unknown,
-            "groups": dict(sorted(counts.groups.items(), key=lambda pair: int(pair[0]))),
-            "unsure": counts.n_unsure,
-        },
-        "warnings": [*texts, *(caution.text for caution in limits)],
-        "warning_codes": [*[None] * len(texts), *(caution.code for caution in limits)],
-        "k": fit.k,
-        "steps": fit.n_steps,
-        "preset": run.preset,
-        "settings": flatten(run.method),
-        "shape": clean_text(f"{run.represented.shape.kind}, read in {len(run.pool.parts)} parts"),
-        "fit_on": run.request.fit_on,
-        "engine": run.engine.name,
-        "backbone": run.represented.backbone,
-        "seed": run.request.seed,
-        "device": run.device,
-        "versions": versions(),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": run.clock.seconds,
-        "rows": run.clock.rows,
-    }
+def summarise(run: LargeRun, fit: LargeFit, counts: PartCounts, notes: Sequence[str]) -> Summary:
+    """As that of a pool in memory, and the rows of each step."""
+    return Summary(
+        title=run.request.title,
+        n_known=len(run.known),
+        n_pool=counts.n_rows,
+        n_skipped=len(counts.skipped),
+        audit=fit.audit,
+        counts=LabelCounts(
+            known={name: counts.labels.get(name, 0) for name in run.classes},
+            unknown=counts.n_unknown,
+            groups=dict(sorted(counts.groups.items(), key=lambda pair: int(pair[0]))),
+            unsure=counts.n_unsure,
+        ),
+        notes=(*notes, *skipped_note(counts.skipped, "see skipped.csv")),
+        k=fit.k,
+        steps=fit.n_steps,
+        preset=run.preset,
+        settings=flatten(run.method),
+        shape=clean_text(f"{run.represented.shape.kind}, read in {len(run.pool.parts)} parts"),
+        backbone=run.represented.backbone,
+        seed=run.request.seed,
+        device=run.device,
+        versions=versions(),
+        seconds=run.clock.seconds,
+        parts=PartFacts(
+            fit_on=run.request.fit_on,
+            engine=run.engine.name,
+            written=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=run.clock.rows,
+        ),
+    )

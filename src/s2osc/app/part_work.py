@@ -9,8 +9,8 @@ import numpy as np
 
 from s2osc.app.answer_tables import answer_table, texts_of
 from s2osc.app.extract import Representation
-from s2osc.app.result import count_labels
 from s2osc.app.run_folder import GOES_ON, RunFolder, written_table
+from s2osc.app.summary import LabelCounts
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Skipped, items_like
 from s2osc.data.parts import Part, PartedPool
 from s2osc.files import as_json, write_whole, writing
@@ -183,12 +183,12 @@ class AnswerWorker:
                 classes=self.classes,
             )
         )
-        found = count_labels(answer, self.classes)
+        found = LabelCounts.of_answer(answer, self.classes)
         return PartCounts(
-            labels=Counter(found["known"]),
-            groups=Counter(found["groups"]),
-            n_unknown=found["unknown"],
-            n_unsure=found["unsure"],
+            labels=Counter(found.known),
+            groups=Counter(found.groups),
+            n_unknown=found.unknown or 0,
+            n_unsure=found.unsure,
             n_rows=len(items),
             skipped=tuple(items.skipped),
         )

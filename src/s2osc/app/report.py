@@ -51,7 +51,7 @@ def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = 
         texts=result.texts,
         profiles=result.profiles,
         audit=result.audit,
-        summary=result.summary(),
+        summary=result.summary.to_json(),
         truth=result.truth,
         seed_scores=squash(result.evidence.seed_score) if result.evidence else None,
         folder=str(out),
@@ -72,7 +72,7 @@ def describe_result(folder: ResultsFolder, result: Result) -> Result:
                 if result.evidence:  # another decision draws from it again
                     save_drawing(stage / DRAWING, drawing)
             result = replace(result, seconds=clock.seconds)
-            write_summary(stage, result.summary())
+            write_summary(stage, result.summary.to_json())
     except Exception as error:
         raise ReportError(
             f"the page could not be made ({reason(error)}); the answer is in {folder.out}, and "
@@ -111,7 +111,7 @@ def rewrite_results(folder: ResultsFolder, result: Result) -> None:
         write_page(stage / REPORT, result, out, drawing)
         (stage / MODEL).mkdir(exist_ok=True)
         (stage / MODEL / DESCRIPTION).write_bytes(as_json(description))
-        write_summary(stage, result.summary())
+        write_summary(stage, result.summary.to_json())
 
 
 def report_files(out: Path) -> Result:

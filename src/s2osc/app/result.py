@@ -4,7 +4,7 @@ Another operating point or other groups are another value; nothing is trained fo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from s2osc.app.answer_tables import texts_of
 from s2osc.app.corrections import NO_CORRECTIONS, Corrections
 from s2osc.app.origin import Origin, StreamPlace
+from s2osc.app.summary import CorrectionCounts, LabelCounts, Summary
 from s2osc.codec import to_plain
 from s2osc.data.columns import Columns, Table
 from s2osc.data.inputs import Skipped
@@ -22,7 +23,6 @@ from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.audit.wording import cautions, tell
 from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
 from s2osc.pipeline.model_description import Preparation
 from s2osc.report.drawing import Question
@@ -34,15 +34,14 @@ if TYPE_CHECKING:
 
 DECISION = "decision."
 """How the names of settings begin that another decision may change."""
+COUNTED = ("n_pool", "counts", "corrections", "parts")
+"""What a summary has that is counted in a result."""
+SUMMARISED = {field.name for field in fields(Summary)}.difference(COUNTED)
+"""What both have."""
 ASKED_BEFORE = (
     "The groups were changed after the window was answered. The stream and the questions in "
     "queries.csv have them as they were found."
 )
-WRITTEN = (
-    *("title", "k", "steps", "preset", "settings", "shape", "backbone"),
-    *("seed", "device", "versions", "seconds"),
-)
-"""The fields of a result that stand in its summary as they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,40 +172,13 @@ class Result:
         asked = (ASKED_BEFORE,) if self.stream and ASKED_BEFORE not in self.notes else ()
         return replace(self, audit=audit, notes=self.notes + asked).decided(self.decision)
 
-    def summary(self, *, words: bool = True) -> dict[str, Any]:
-        """What ``summary.json`` holds; without ``words`` the audit has figures alone."""
-        audit = self.audit
-        limits = cautions(audit) if audit and words else []
-        counts = {"known": self.n_known, "pool": len(self.names), "skipped": self.n_skipped}
-        return {
-            "title": self.title,
-            "items": counts,
-            "audit": audit and (tell(audit) if words else audit.to_json()),
-            "counts": count_labels(self.answer, self.classes),
-            **({"groups": to_plain(self.profiles)} if self.profiles and words else {}),
-            **({"metrics": self.metrics} if self.metrics else {}),
-            "warnings": [*self.notes, *(caution.text for caution in limits)],
-            "warning_codes": [*[None] * len(self.notes), *(caution.code for caution in limits)],
-            **{name: getattr(self, name) for name in WRITTEN if name not in ("title", "seconds")},
-            **({"embedding": self.embedding} if self.embedding else {}),
-            **({"columns": to_plain(self.columns)} if self.columns else {}),
-            **({"stream": to_plain(self.stream)} if self.stream else {}),
-            **({"origin": to_plain(self.origin)} if self.origin else {}),
-            **({"corrections": self._corrections_in_numbers()} if self.corrections else {}),
-            "seconds": self.seconds,
-        }
-
-    def _corrections_in_numbers(self) -> dict[str, Any]:
-        named = self.corrections.sizes()
-        return {"labelled": named, "unknown": len(self.corrections.rows) - sum(named.values())}
-
-
-def count_labels(answer: Answer, classes: Sequence[str]) -> dict[str, Any]:
-    """Items per known class, unknown ones, those per group, and unsure ones."""
-    groups = np.bincount(answer.groups[answer.is_unknown])
-    return {
-        "known": {name: int(np.sum(answer.labels == c)) for c, name in enumerate(classes)},
-        "unknown": int(answer.is_unknown.sum()),
-        "groups": {str(group): int(count) for group, count in enumerate(groups)},
-        "unsure": int(answer.is_unsure.sum()),
-    }
+    @cached_property
+    def summary(self) -> Summary:
+        named, n_labelled = self.corrections.sizes(), len(self.corrections.rows)
+        corrections = CorrectionCounts(named, n_labelled - sum(named.values()))
+        return Summary(
+            **{name: getattr(self, name) for name in SUMMARISED},
+            n_pool=len(self.names),
+            counts=LabelCounts.of_answer(self.answer, self.classes),
+            corrections=corrections if self.corrections else None,
+        )

@@ -15,10 +15,9 @@ Nothing here needs torch, but saving a model: deciding anew is a matter of a sec
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from itertools import zip_longest
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +26,7 @@ from safetensors.numpy import load, save
 
 from s2osc.app.answer_tables import TABLE_WRITERS, UNNAMED, table_bytes, write_skipped
 from s2osc.app.corrections import NO_CORRECTIONS, corrections_table, read_corrections
-from s2osc.app.origin import Origin, StreamPlace
-from s2osc.app.result import WRITTEN, Result
+from s2osc.app.result import SUMMARISED, Result
 from s2osc.app.results_folder import (
     CHECKED,
     CORRECTIONS,
@@ -42,8 +40,9 @@ from s2osc.app.results_folder import (
     UNFINISHED,
     check_summary,
 )
-from s2osc.codec import from_plain
-from s2osc.data.columns import Columns, Table
+from s2osc.app.summary import Summary
+from s2osc.codec import JsonObject
+from s2osc.data.columns import Table
 from s2osc.data.tables import TEXT, read_table
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
@@ -55,6 +54,8 @@ from s2osc.settings import change
 from s2osc.types import UNSURE, Answer
 
 COPY_AGAIN = "copy the result folder again or classify anew"
+READ_BACK = {*SUMMARISED, "classes"} - {"profiles", "metrics"}
+"""Fields of a result that its summary has."""
 LARGEST = 2**36  # bytes of what the page is drawn from
 COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
 
@@ -64,7 +65,7 @@ COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "f
 
 def save_result(result: Result, folder: Path) -> None:
     """Write a new fit, without words and page; ``UNFINISHED`` has what these need."""
-    write_summary(folder, result.summary(words=False))
+    write_summary(folder, result.summary.to_json(words=False))
     write_tables(folder, result)
     write_measured(folder, result)
     write_unfinished(folder, result)
@@ -79,7 +80,7 @@ def save_result(result: Result, folder: Path) -> None:
         save_model(folder / MODEL, result.model, result.classes, result.preparation)
 
 
-def write_summary(folder: Path, summary: dict[str, Any]) -> None:
+def write_summary(folder: Path, summary: JsonObject) -> None:
     text = json.dumps(summary, indent=2, ensure_ascii=False)
     (folder / SUMMARY).write_text(text + "\n", encoding="utf-8")
 
@@ -187,28 +188,29 @@ def load_as_decided(folder: Path) -> Result:
 def read_result(folder: Path) -> Result:
     """What was measured; where the page is made, all items have their nearest class as yet."""
     check_summary(folder, folder)
-    facts, unfinished = read_facts(folder), folder / UNFINISHED
-    if not facts.audit and not unfinished.is_file():
+    summary, unfinished = read_summary(folder), folder / UNFINISHED
+    if not summary.audit and not unfinished.is_file():
         raise DataError(
-            f"these are the finished results of a run without seeds (preset {facts.preset}), which "
-            "keep nothing to decide or draw anew from; classify anew, and with seeds, such as with "
-            "--preset auto, to decide anew later"
+            f"these are the finished results of a run without seeds (preset {summary.preset}), "
+            "which keep nothing to decide or draw anew from; classify anew, and with seeds, as "
+            "with --preset auto, to decide anew later"
         )
     measured: dict[str, Any] = {"evidence": None, "leaves": None, "odds": None}
-    if facts.audit:
-        measured = read_measured(folder, facts.classes, facts.audit)
+    if summary.audit:
+        measured = read_measured(folder, summary.classes, summary.audit)
     if unfinished.is_file():
-        measured |= read_unfinished(unfinished, len(facts.classes))
+        measured |= read_unfinished(unfinished, len(summary.classes))
     names = measured["names"]
-    if len(names) != facts.n_pool:
+    if len(names) != summary.n_pool:
         raise DataError(
             f"{folder} holds scores of {len(names)} items, but its {SUMMARY} is about "
-            f"{facts.n_pool}; {COPY_AGAIN}"
+            f"{summary.n_pool}; {COPY_AGAIN}"
         )
     corrections = NO_CORRECTIONS
     if (folder / CORRECTIONS).exists():
         corrections = read_corrections(folder / CORRECTIONS)
-    return facts.to_result(
+    return Result(
+        **{name: getattr(summary, name) for name in READ_BACK},
         **measured,
         check=read_check(folder / CHECKED, names),
         items=read_items(folder / ITEMS, len(names)),
@@ -216,71 +218,12 @@ def read_result(folder: Path) -> Result:
     )
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a summary says about its run. Most are fields of a ``Result``, too."""
-
-    title: str
-    classes: tuple[str, ...]
-    n_known: int
-    n_pool: int
-    n_unknown: int | None  # called so, of the pool; None: the summary does not say
-    n_skipped: int
-    audit: Audit | None
-    notes: tuple[str, ...]
-    k: int
-    steps: dict[str, int]
-    preset: str
-    settings: dict[str, Any]
-    shape: str
-    backbone: str | None
-    seed: int
-    device: str
-    versions: dict[str, str]
-    seconds: dict[str, float]
-    embedding: str | None
-    columns: Columns | None
-    stream: StreamPlace | None
-    origin: Origin | None
-
-    def to_result(self, **measured: Any) -> Result:
-        """The result of these facts and what was measured about each item."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        of_result = {field.name for field in fields(Result)}
-        return Result(**{n: v for n, v in own.items() if n in of_result}, **measured)
-
-
-def read_facts(folder: Path) -> Facts:
+def read_summary(folder: Path) -> Summary:
     """What the summary in a folder of results says, checked."""
     path = folder / SUMMARY
-    summary = read_json(path, COPY_AGAIN)
+    record = read_json(path, COPY_AGAIN)
     with guarded(path, COPY_AGAIN):
-        return facts_of(summary)
-
-
-def facts_of(summary: Mapping[str, Any]) -> Facts:
-    """The facts in a summary; any exception where it does not hold them."""
-    texts = from_plain(tuple[str, ...], summary["warnings"], "warnings")
-    items = from_plain(dict[str, int], summary["items"], "items")
-    counts = summary["counts"]
-    classes = tuple(counts["known"])
-    if len(classes) < 1:
-        raise ValueError("it counts no known class")
-    codes = summary.get("warning_codes", [])[: len(texts)]
-    kinds = get_type_hints(Facts)
-    plain = {name: from_plain(kinds[name], summary[name], name) for name in WRITTEN}
-    optional = ("embedding", "columns", "stream", "origin")
-    return Facts(
-        **plain,
-        **{name: from_plain(kinds[name], summary.get(name), name) for name in optional},
-        n_known=items["known"],
-        n_pool=items["pool"],
-        n_unknown=from_plain(int | None, counts.get("unknown"), "counts.unknown"),
-        n_skipped=items["skipped"],
-        classes=classes,
-        audit=Audit.from_json(summary["audit"]) if summary["audit"] else None,
-        notes=tuple(text for text, code in zip_longest(texts, codes) if code is None),
-    )
+        return Summary.from_json(record)
 
 
 def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> dict[str, Any]:

@@ -7,11 +7,12 @@ told after everything is saved.
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from s2osc.app.results_folder import version_of
+from s2osc.app.summary import Summary
 from s2osc.errors import OutputError, SettingsError
 from s2osc.files import reason
+from s2osc.pipeline.audit.statistics import Estimate
 
 EXPERIMENT = "s2osc"
 LONGEST_VALUE = 500
@@ -32,7 +33,7 @@ def check_mlflow() -> None:
         ) from error
 
 
-def log_run(out: Path, summary: Mapping[str, Any], store: str) -> str:
+def log_run(out: Path, summary: Summary, store: str) -> str:
     """Log a finished run to a store; returns its id there."""
     from mlflow.tracking import MlflowClient  # noqa: PLC0415
 
@@ -45,7 +46,7 @@ def log_run(out: Path, summary: Mapping[str, Any], store: str) -> str:
         client = MlflowClient(tracking_uri=address)
         found = client.get_experiment_by_name(EXPERIMENT)
         experiment = found.experiment_id if found else client.create_experiment(EXPERIMENT)
-        run = client.create_run(experiment, run_name=str(summary["title"])).info.run_id
+        run = client.create_run(experiment, run_name=summary.title).info.run_id
         for name, value in parameters(summary).items():
             client.log_param(run, name, value)
         for name, number in figures(summary):
@@ -61,32 +62,34 @@ def log_run(out: Path, summary: Mapping[str, Any], store: str) -> str:
     return str(run)
 
 
-def parameters(summary: Mapping[str, Any]) -> dict[str, str]:
+def parameters(summary: Summary) -> dict[str, str]:
     """Settings, and the facts of the run."""
-    facts = {name: summary[name] for name in ("preset", "seed", "device", "backbone", "k")}
-    values = {**facts, **summary["settings"], **summary["versions"]}
+    facts = {name: getattr(summary, name) for name in ("preset", "seed", "device", "backbone", "k")}
+    values = {**facts, **summary.settings, **summary.versions}
     return {name: str(value)[:LONGEST_VALUE] for name, value in values.items()}
 
 
-def figures(summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Metrics, the audit's estimates with their ends, items and seconds, by name.
-
-    >>> audit = {"unknown_share": {"estimate": 0.2, "low": 0.1, "high": 0.3}, "false_alarm": None}
-    >>> summary = {"audit": audit, "items": {"pool": 5}, "seconds": {"answer": 1.5}}
-    >>> dict(figures(summary))["audit.unknown_share.low"]
-    0.1
-    """
-    for part in ("metrics", "items", "seconds", "rows"):
-        for name, value in summary.get(part, {}).items():
+def figures(summary: Summary) -> Iterator[tuple[str, float]]:
+    """Metrics, the audit's estimates with their ends, items and seconds, by name."""
+    items = {"known": summary.n_known, "pool": summary.n_pool, "skipped": summary.n_skipped}
+    rows = summary.parts.rows if summary.parts else {}
+    parts: dict[str, Mapping[str, float]] = {
+        "metrics": summary.metrics,
+        "items": items,
+        "seconds": summary.seconds,
+        "rows": rows,
+    }
+    for part, values in parts.items():
+        for name, value in values.items():
             yield f"{part}.{name}", float(value)
-    audit = summary["audit"] or {}
+    if summary.audit is None:
+        return
     for name in ("unknown_share", "unknown_recall", "false_alarm", "known_accuracy"):
-        for end in ("estimate", "low", "high"):
-            value = (audit.get(name) or {}).get(end)
-            if value is not None:
-                yield f"audit.{name}.{end}", float(value)
-    if "test" in audit:
-        yield "audit.p_value", float(audit["test"]["p_value"])
+        interval: Estimate | None = getattr(summary.audit, name)
+        if interval is not None:
+            for end in ("estimate", "low", "high"):
+                yield f"audit.{name}.{end}", float(getattr(interval, end))
+    yield "audit.p_value", float(summary.audit.test.p_value)
 
 
 def files_of(out: Path) -> Iterator[Path]:

@@ -11,16 +11,15 @@ score too low, and with a threshold from them most of a pool would be called unk
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
-from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from s2osc.arrays import in_chunks
 from s2osc.errors import DataError, SettingsError
+from s2osc.lazy import lazily
 from s2osc.nets.augmentation.augment import AugmentSettings, Views
 from s2osc.nets.networks import Network, as_tensor, one_vector
 from s2osc.pipeline.presets import HEADS, PLAIN
@@ -29,6 +28,12 @@ from s2osc.pipeline.teacher import Teacher, TeacherSettings, train_teacher
 from s2osc.seeding import derive, rng
 from s2osc.settings import require_share
 from s2osc.types import UNKNOWN, Labelled, Predictions, Recogniser
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+decomposition = lazily("sklearn.decomposition")
+linear_model = lazily("sklearn.linear_model")
 
 MOST_FITTED = 10_000
 """Principal components are fitted on at most this many items."""
@@ -262,7 +267,7 @@ def fit_components(inputs: np.ndarray, n_components: int, *, whiten: bool, seed:
         raise DataError(f"all {len(inputs)} labelled items are the same; give items that differ")
     n_components = min(n_components, sample.shape[1], len(sample))
     state = derive(seed, "principal components") % 2**31
-    pca = PCA(n_components, random_state=state).fit(sample)
+    pca = decomposition.PCA(n_components, random_state=state).fit(sample)
     variances = pca.explained_variance_
     n_real = int((variances > LEAST_VARIANCE * variances[0]).sum())
     axes = pca.components_[:n_real].T.astype(np.float64)
@@ -325,7 +330,7 @@ class ClassRegression:
 
     centre: np.ndarray  # (d,)
     deviation: np.ndarray  # (d,)
-    regression: LogisticRegression
+    regression: "LogisticRegression"
 
     @property
     def n_classes(self) -> int:
@@ -342,5 +347,5 @@ def fit_regression(rows: np.ndarray, labels: np.ndarray) -> ClassRegression:
         raise DataError("the labelled items are of one class; give at least two known classes")
     centre, deviation = rows.mean(0), rows.std(0)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    regression = LogisticRegression(max_iter=2_000)
+    regression = linear_model.LogisticRegression(max_iter=2_000)
     return ClassRegression(centre, deviation, regression.fit((rows - centre) / deviation, labels))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from s2osc.app.classify import Request
     from s2osc.app.extract import Trusted
+    from s2osc.app.summary import Summary
     from s2osc.engine.engine import Engine
     from s2osc.engine.ray_engine import RayEngine
 
@@ -375,13 +376,11 @@ def request_of(options: argparse.Namespace) -> "Request":
     )
 
 
-def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
+def show_result(summary: "Summary", out: Path, *, seconds: float) -> None:
     """Print the audit's sentence, a small table of what was found, and where everything lies."""
     say = printer()
-    audit = summary["audit"]
     _show_found(summary)
-    if "metrics" in summary:
-        values = summary["metrics"]
+    if values := summary.metrics:
         shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
         figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
         say(f"Against the truth the pool came with: {figures}")
@@ -393,20 +392,20 @@ def show_result(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
         ("model/", "for `s2osc predict`"),
     ):
         say(f"  {name:<18} {what}")
-    if audit:
+    if summary.audit:
         command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
         say(f"  {'scores.parquet':<18} for `{command}`")
-        if not audit["checked"]:
+        if not summary.audit.checked:
             say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
         say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
 
 
-def show_parts(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
+def show_parts(summary: "Summary", out: Path) -> None:
     """The same for a pool that was read in parts."""
     say = printer()
     _show_found(summary)
-    n_rows, steps = summary["items"]["pool"], summary["seconds"]
-    rate = n_rows / max(steps.get("answer", seconds), 1e-9)
+    seconds = sum(summary.seconds.values())
+    rate = summary.n_pool / max(summary.seconds.get("answer", seconds), 1e-9)
     say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s, answers at {rate:,.0f} rows/s. In {out}:")
     for name, what in (
         ("predictions/", "one row per item, as a Parquet data set"),
@@ -416,39 +415,41 @@ def show_parts(summary: dict[str, Any], out: Path, *, seconds: float) -> None:
         say(f"  {name:<18} {what}")
 
 
-def _show_found(summary: dict[str, Any]) -> None:
+def _show_found(summary: "Summary") -> None:
     """The audit's sentence, a small table, and notes."""
     from rich.table import Table
 
+    from s2osc.pipeline.audit.wording import limit, sentence, verdict
+
     say = printer()
-    counts, audit = summary["counts"], summary["audit"]
+    counts, audit = summary.counts, summary.audit
     if audit:
-        say(audit["sentence"], style="bold")
-        say(audit["test"]["verdict"])
-        if audit["limit"]:
-            say(audit["limit"])
-    table = Table(title=f"{summary['items']['pool']:,} items in the pool")
+        say(sentence(audit), style="bold")
+        say(verdict(audit.test))
+        if limited := limit(audit):
+            say(limited)
+    table = Table(title=f"{summary.n_pool:,} items in the pool")
     table.add_column("answer")
     table.add_column("items", justify="right")
-    _add_counts(table, counts["known"], "{}", "classes")
-    profiles = {_group_name(p["group"], audit): p["typical"] for p in summary.get("groups", ())}
-    groups = {_group_name(int(group), audit): n for group, n in counts["groups"].items()}
+    _add_counts(table, counts.known, "{}", "classes")
+    scattered = audit.groups.number if audit and audit.groups else None
+    profiles = {_group_name(each.group, scattered): each.typical for each in summary.profiles}
+    groups = {_group_name(int(group), scattered): n for group, n in counts.groups.items()}
     _add_counts(table, groups, "unknown, {}", "groups", words=profiles, style="bold")
-    if counts["unsure"]:
-        table.add_row("unsure", f"{counts['unsure']:,}", style="italic")
+    if counts.unsure:
+        table.add_row("unsure", f"{counts.unsure:,}", style="italic")
     say(table, soft_wrap=False)
-    for warning in summary["warnings"]:
+    for warning in summary.warnings:
         say(f"Note: {warning}", style="yellow")
 
 
-def _group_name(group: int, audit: dict[str, Any] | None) -> str:
+def _group_name(group: int, scattered: int | None) -> str:
     """The number after the last group is that of items in no group.
 
-    >>> _group_name(1, {"groups": {"number": 1}}), _group_name(1, None)
+    >>> _group_name(1, scattered=1), _group_name(1, scattered=None)
     ('scattered', 'group 1')
     """
-    found = audit["groups"] if audit else None
-    return "scattered" if found and group == found["number"] else f"group {group}"
+    return "scattered" if group == scattered else f"group {group}"
 
 
 def _add_counts(

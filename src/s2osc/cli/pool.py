@@ -36,6 +36,7 @@ from s2osc.text import at_most, listed, plural, rounded_percent
 
 if TYPE_CHECKING:
     from s2osc.app.check import Asked
+    from s2osc.app.summary import Summary
 
 
 def add_pool_commands(commands: Any) -> None:
@@ -211,8 +212,8 @@ def classify(options: argparse.Namespace) -> None:
                 force=options.force,
                 clock=clock,
             )
-            show_parts(summary.content, options.out, seconds=summary.seconds)
-            track_run(options, summary.content)
+            show_parts(summary, options.out)
+            track_run(options, summary)
             return
         result = classify_files(
             options.known,
@@ -223,11 +224,11 @@ def classify(options: argparse.Namespace) -> None:
             force=options.force,
             clock=clock,
         )
-    show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
-    track_run(options, result.summary())
+    show_result(result.summary, options.out, seconds=sum(result.seconds.values()))
+    track_run(options, result.summary)
 
 
-def track_run(options: argparse.Namespace, summary: dict[str, Any]) -> None:
+def track_run(options: argparse.Namespace, summary: "Summary") -> None:
     """Log a finished run to MLflow, if that was asked for."""
     if not options.mlflow:
         return
@@ -296,7 +297,7 @@ def decide(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     regrouping = Regrouping(options.groups, group_numbers(options.merge), options.split)
     result = redecide(options.out, decision_of(options), regrouping)
-    show_result(result.summary(), options.out, seconds=time.perf_counter() - started)
+    show_result(result.summary, options.out, seconds=time.perf_counter() - started)
 
 
 def group_numbers(text: str | None) -> tuple[int, ...]:
@@ -327,7 +328,7 @@ def check(options: argparse.Namespace) -> None:
         )
     started = time.perf_counter()
     checked = take_labels(options.out, options.labels, force=options.force)
-    show_result(checked.result.summary(), options.out, seconds=time.perf_counter() - started)
+    show_result(checked.result.summary, options.out, seconds=time.perf_counter() - started)
     say = printer()
     n_labels = checked.result.check.n_labels
     say(f"{plural(checked.n_new, 'new label')}, {n_labels:,} in all.")
@@ -375,7 +376,7 @@ def report(options: argparse.Namespace) -> None:
 
     started = time.perf_counter()
     result = report_files(options.out)
-    show_result(result.summary(), options.out, seconds=time.perf_counter() - started)
+    show_result(result.summary, options.out, seconds=time.perf_counter() - started)
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -389,7 +390,7 @@ def demo(options: argparse.Namespace) -> None:
 
             request = request_of(options)
         result = run_demo(options.out, request, force=options.force, clock=clock)
-    show_result(result.summary(), options.out, seconds=sum(result.seconds.values()))
+    show_result(result.summary, options.out, seconds=sum(result.seconds.values()))
 
 
 def list_settings(options: argparse.Namespace) -> None:

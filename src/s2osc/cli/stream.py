@@ -219,18 +219,18 @@ def window(options: argparse.Namespace) -> None:
             force=options.force,
             clock=clock,
         )
-    summary = found.result.summary()
-    show_result(summary, options.out, seconds=sum(summary["seconds"].values()))
+    summary = found.result.summary
+    show_result(summary, options.out, seconds=sum(summary.seconds.values()))
     say = printer()
-    if not summary["counts"]["unknown"]:
+    if not summary.counts.unknown:
         say("No item of this window is called unknown.")
     if found.answered:
         _print_answered(found.answered, say)
-    elif not summary["stream"]["asked"]:
+    elif summary.stream is None or not summary.stream.asked:
         say("Nothing is asked about this window.")
     else:
         labels = options.out / "queries.csv"
-        n = summary["stream"]["asked"]
+        n = summary.stream.asked
         items = "1 item" if n == 1 else f"{n:,} items"
         say(f"{items} to label: write classes into the column `label` of {labels}, then run")
         say(f"  s2osc stream answer --state {quoted(options.state)} --labels {quoted(labels)}")

@@ -39,7 +39,7 @@ class NetworkSettings:
     """The size of a network."""
 
     widths: tuple[int, ...] = (32, 64, 128)  # images: channels of each stage
-    blocks: tuple[int, ...] = (1, 1, 1)  # images: residual blocks in each stage
+    blocks: tuple[int, ...] = (1, 1, 1)  # images: residual blocks in each stage; the first may be 0
     first_map: int = 16  # images: the stem strides until no side is larger than this
     hidden: tuple[int, ...] = (256, 128)  # vectors: width of each layer
     pretrained: Pretrained = "none"  # photos: the network whose upper stages are trained on
@@ -54,7 +54,12 @@ class NetworkSettings:
                 f"a network has {len(self.widths)} widths and {len(self.blocks)} block counts; "
                 "give one of each per stage"
             )
-        for name in ("widths", "blocks", "hidden"):
+        # The first stage may be the stem alone; later ones need a block to stride with.
+        if self.blocks[0] < 0 or min(self.blocks[1:], default=1) < 1:
+            raise SettingsError(
+                f"network.blocks is {self.blocks}; give numbers from 1, or 0 for the first stage"
+            )
+        for name in ("widths", "hidden"):
             if not getattr(self, name) or min(getattr(self, name)) < 1:
                 raise SettingsError(f"network.{name} is {getattr(self, name)}; give numbers from 1")
         if min(self.widths) < MIN_WIDTH:

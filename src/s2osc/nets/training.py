@@ -1,6 +1,7 @@
 """The one training loop, and a network's outputs in batches."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple, TypeVar
@@ -19,6 +20,10 @@ from s2osc.settings import require_choice, require_least, require_positive, requ
 Batch = TypeVar("Batch")
 SCORING_BATCH = 512
 PRETRAINED_BATCH = 64  # with maps of a few views each, which stay in the processor's cache
+FEW_WEIGHTS = 1_000_000
+"""Of a network for vectors. A step with fewer takes a few milliseconds: dividing it among threads
+saves nothing, and where other work keeps them from running together, it takes several times longer.
+"""
 MOMENTUM = 0.9
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # of Adam
 
@@ -106,19 +111,32 @@ def train(
     descent = kind(parameters, settings.weight_decay, factors)
     rates = learning_rates(settings, n_steps)
     network.train()
-    for step in track(range(n_steps), what, total=n_steps):
-        network.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16, enabled=is_gpu(network.device)):
-            loss = loss_of(share_of(next(batches)))
-        if not torch.isfinite(loss):
-            raise SettingsError(
-                f"{what}: the loss is {loss.item()} in step {step + 1} of {n_steps}; give a lower "
-                "learning rate, or inputs of ordinary size"
-            )
-        loss.backward()
-        average_gradients(parameters)
-        descent.step(rates[step])
+    with threads_for(network):
+        for step in track(range(n_steps), what, total=n_steps):
+            network.zero_grad()
+            with torch.autocast("cuda", torch.bfloat16, enabled=is_gpu(network.device)):
+                loss = loss_of(share_of(next(batches)))
+            if not torch.isfinite(loss):
+                raise SettingsError(
+                    f"{what}: the loss is {loss.item()} in step {step + 1} of {n_steps}; give a "
+                    "lower learning rate, or inputs of ordinary size"
+                )
+            loss.backward()
+            average_gradients(parameters)
+            descent.step(rates[step])
     network.eval()
+
+
+@contextmanager
+def threads_for(network: Network) -> Iterator[None]:
+    """As many threads as there are, but one for the small steps of a network for vectors."""
+    n_threads, n_weights = torch.get_num_threads(), sum(p.numel() for p in network.parameters())
+    takes_vectors = len(network.input_shape) == 1 and not network.settings.is_pretrained
+    torch.set_num_threads(1 if takes_vectors and n_weights <= FEW_WEIGHTS else n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 class NesterovDescent:

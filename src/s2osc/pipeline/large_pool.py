@@ -42,7 +42,7 @@ from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.filter.distinctness import Partition, distinctness
 from s2osc.pipeline.filter.score import squash
 from s2osc.pipeline.labelled_roles import Roles, assign_roles
-from s2osc.pipeline.method import S2OSCMethod, Solution, Trust
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.sampling import (
     SKIPPED,
@@ -54,6 +54,8 @@ from s2osc.pipeline.sampling import (
     fit_strangeness,
 )
 from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.solution import Solution, Trust
+from s2osc.pipeline.sources.matching import Photos
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.settings import FIT_ON
@@ -252,7 +254,7 @@ def judge_sample(
         reliability=reliability(
             cross_fitted(of_calibration.softmax, is_right, weights, seed=seed), is_right
         ),
-    ).with_missed()
+    ).as_sources_allow()
     return LargeFit(
         model=model,
         thresholds=None if settings.rule == "argmax" else decision.thresholds,
@@ -408,14 +410,16 @@ def fit_large_pool(
     seed: int,
     device: str = "cpu",
     over_rows: OverRows = at_once,
+    photos: Photos | None = None,
 ) -> Solution:
     """The method for a pool in memory, fitted on a sample of it if it has more items than that.
 
-    ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere.
+    ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere. ``photos``
+    are those that the items are features of; a sample is compared by its features alone.
     """
     check_fit_on(fit_on)
     if len(pool) <= fit_on:
-        return method.fit(known, pool, seed=seed, device=device)
+        return method.fit(known, pool, seed=seed, device=device, photos=photos)
     clock = Stopwatch()
     with clock("sample"):
         plan = plan_fit(known, method.seeds, fit_on=fit_on, seed=seed)

@@ -1,43 +1,39 @@
 """S2OSC: the steps as one straight line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.training import Outputs
-from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.calibration import Pool, SeedSettings, further_folds, hide_in_pool
 from s2osc.pipeline.audit.cross_conformal import Judged, join_folds
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, share_of_unknown
-from s2osc.pipeline.audit.record import Audit, PurityAudit, PurityPoint
+from s2osc.pipeline.audit.decision import DecisionSettings
 from s2osc.pipeline.filter.distinctness import (
-    PAPER_K,
     FilterSettings,
     Partition,
-    affordable_k,
-    partition_pool,
-    pure_k,
 )
-from s2osc.pipeline.filter.score import unknown_probability
 from s2osc.pipeline.filter.screening import (
     Filtered,
-    audit_sources,
     filter_pool,
+    stands_out_by_inputs,
     with_sure_items,
 )
+from s2osc.pipeline.filter.selection import Selection, select_distinct, select_nothing
 from s2osc.pipeline.grouping.clusters import ClusterSettings
-from s2osc.pipeline.grouping.pool import audit_groups, group_pool
+from s2osc.pipeline.grouping.pool import group_pool
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
-from s2osc.pipeline.scaling import Scaling, fit_scaling
+from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.solution import Solution, make_trust
 from s2osc.pipeline.sources.matching import (
     Matched,
+    Photos,
     compare_inputs,
+    match_photos,
     match_sources,
     suspected_sources,
 )
@@ -56,7 +52,6 @@ from s2osc.pipeline.teacher import (
     train_teacher,
 )
 from s2osc.pipeline.verdict import (
-    Verdict,
     decide_by_student,
     decide_by_teacher,
     decide_without_seeds,
@@ -64,48 +59,7 @@ from s2osc.pipeline.verdict import (
 )
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive
-from s2osc.types import UNKNOWN, Answer, Labelled, Predictions
-
-PURITY_POINTS = 40
-"""Points of the curve of purity against K that is shown."""
-
-
-class Trust(NamedTuple):
-    """The audit by the seeds, and the evidence behind it."""
-
-    evidence: Evidence
-    audit: Audit  # the names of classes are their numbers
-    odds: np.ndarray | None = None  # (n + m,) log-odds of g for pool and seeds; None: no student
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A fitted model, its answer for the pool of the fit, and facts about the fit."""
-
-    model: OpenSetModel | KnownOnlyModel
-    answer: Answer
-    partition: Partition  # of the pool
-    embeddings: np.ndarray  # (n, d) of the pool by g, or by f where nothing is unknown
-    nearest_confidence: np.ndarray  # (n,) of the best known class, given that an item is known
-    leaves: np.ndarray  # (n,) of the tree of groups, were an item unknown; -1: no groups
-    k: int  # 0 where nothing is unknown
-    n_steps: dict[str, int]
-    seconds: dict[str, float]
-    trust: Trust | None = None  # None: no seeds
-
-    def audit(self, names: Sequence[str]) -> Audit | None:
-        """The audit with the names of the known classes; None without seeds."""
-        return self.trust.audit.named(names) if self.trust else None
-
-    def with_scaling(self, scaling: Scaling) -> "Solution":
-        """For items as they come, where the fit was to scaled ones."""
-        return replace(self, model=replace(self.model, scaling=scaling))
-
-    def predict(self, inputs: np.ndarray) -> Predictions:
-        return self.model.predict(inputs)
-
-    def features(self, inputs: np.ndarray) -> np.ndarray:
-        return self.model.features(inputs)
+from s2osc.types import UNKNOWN, Answer, Labelled
 
 
 class Learnt(NamedTuple):
@@ -113,16 +67,7 @@ class Learnt(NamedTuple):
 
     student: Student
     outputs: Outputs
-    selection: "Selection"
-
-
-class Selection(NamedTuple):
-    """D_out and U among pool and seeds, and what the seeds estimate about them."""
-
-    k: int
-    parts: Partition
-    purity: PurityAudit | None = None  # None: no seeds
-    unknown_probability: np.ndarray | None = None  # (n + m,)
+    selection: Selection
 
 
 @dataclass(frozen=True)
@@ -185,20 +130,44 @@ class S2OSCMethod:
         taught = train_teacher(known, self.teacher, self.augmentation, seed=seed, device=device)
         return KnownOnlyModel(taught.teacher, scaling)
 
-    def fit(self, known: Labelled, pool: np.ndarray, *, seed: int, device: str = "cpu") -> Solution:
+    def fit(
+        self,
+        known: Labelled,
+        pool: np.ndarray,
+        *,
+        seed: int,
+        device: str = "cpu",
+        photos: Photos | None = None,
+    ) -> Solution:
+        """Every step, from labelled items and a pool to the answer.
+
+        ``photos`` are those that the items are features of, where a camera may have changed them.
+        """
         if len(pool) < 2:
             raise DataError(f"the pool has {len(pool)} item; give at least two")
         clock = Stopwatch()
         with clock("sources"):
+            by_photos = self.match_photos(known, pool, photos, seed=seed)
+            known = known if by_photos is None else by_photos.training
             scaling = fit_scaling(known.inputs, pool)
             known, pool = scaling.transform_items(known), scaling.transform(pool)
             matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
+            if by_photos is not None:
+                matched = matched.after(by_photos)
         with clock("teacher"):
             teacher, of_training = self._train_teacher(matched.training, seed=seed, device=device)
         solution = self.solve(
             teacher, of_training, matched, clock, labelled=known, seed=seed, device=device
         )
         return solution.with_scaling(scaling)
+
+    def match_photos(
+        self, known: Labelled, pool: np.ndarray, photos: Photos | None, *, seed: int
+    ) -> Matched | None:
+        """Labelled features as if their photos were of the pool's source; None: no photos."""
+        if photos is None or self.filtering.by != "seeds" or not self.seeds.share:
+            return None
+        return match_photos(known, pool, photos, seed=seed)
 
     def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
         """Labelled items as if from the source of the pool; as they are in the paper's method."""
@@ -296,7 +265,7 @@ class S2OSCMethod:
             k=selection.k,
             n_steps=self._count_steps(training, selection),
             seconds=clock.seconds,
-            trust=make_trust(model, verdict, filtered, matched, selection),
+            trust=make_trust(model, verdict, filtered, matched, selection.purity),
         )
 
     def _learn(
@@ -312,7 +281,7 @@ class S2OSCMethod:
         """D_out and U, and g, which learns from them."""
         training, pooled = matched.training, matched.pooled
         with clock("filter"):
-            selection = self._select(filtered, pooled, training, seed=seed)
+            selection = select_distinct(filtered, pooled, training, self.filtering, seed=seed)
         with clock("student"):
             student = self._train_student(
                 teacher, training, pooled, filtered, selection, seed=seed, device=device
@@ -336,7 +305,9 @@ class S2OSCMethod:
             with clock("folds"):
                 own = derive(seed, f"fold {number}")
                 again = compare_inputs(training, pooled, seed=own)
-                again = again._replace(changes=matched.changes, first=matched.first)
+                again = again._replace(
+                    changes=matched.changes, first=matched.first, of_photos=matched.of_photos
+                )
                 teacher, of_training = self._train_teacher(training, seed=own, device=device)
                 found = teacher.outputs(pooled.inputs)
                 filtered = filter_pool(found, of_training, again, self.filtering, seed=own)
@@ -360,6 +331,8 @@ class S2OSCMethod:
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
         for suspected in suspected_sources(matched, seed=seed):
+            if stands_out_by_inputs(suspected, self.decision.level, seed=seed):
+                continue
             # Labelled items are changed, the pool is not.
             of_held_back = teacher.outputs(suspected.pooled.of_held_back(suspected.pooled.inputs))
             changed = found.first(suspected.pooled.n).followed_by(of_held_back)
@@ -375,32 +348,6 @@ class S2OSCMethod:
         if self.decision.rule != "seeds" or filtered.p_value is None:
             return False
         return filtered.p_value > self.decision.level
-
-    def _select(
-        self, filtered: Filtered, pooled: Pool, training: Labelled, *, seed: int
-    ) -> Selection:
-        """D_out of K items: as many as asked for, or the most that are pure by the spies."""
-        score, sizes = filtered.score, np.bincount(training.labels)
-        if filtered.p_value is None or not len(pooled.spy_labels):
-            k = affordable_k(self.filtering, pooled.n, sizes)
-            return Selection(k, partition_pool(score, k))
-        by_spies = filtered.evidence(
-            score, softmax(filtered.outputs.logits, axis=1), pooled, by="spies"
-        )
-        share = share_of_unknown(by_spies)
-        purity = purity_of_ranking(by_spies, share.estimate)
-        if self.filtering.k is None:
-            k = pure_k(purity, min(PAPER_K, max(1, pooled.n // 4)), self.filtering)
-        else:
-            k = affordable_k(self.filtering, pooled.n, sizes)
-        return Selection(
-            k=k,
-            parts=partition_pool(np.where(pooled.is_spy, -np.inf, score), k),
-            purity=audit_purity(purity, k),
-            unknown_probability=unknown_probability(
-                score, pooled.is_spy, filtered.teaching_weights(pooled), share.low, seed=seed
-            ),
-        )
 
     def _train_student(
         self,
@@ -452,63 +399,3 @@ class S2OSCMethod:
             teacher_logits=pooled.of_spies(filtered.outputs.logits),
             labels=pooled.spy_labels,
         )
-
-
-def purity_of_ranking(evidence: Evidence, share: float) -> statistics.Purity:
-    """The estimated purity of the most distinct items, where a share of the pool is unknown."""
-    return statistics.purity_of_top(
-        pool=evidence.score, seeds=evidence.seed_score, weights=evidence.seed_weight, share=share
-    )
-
-
-def select_nothing(filtered: Filtered, pooled: Pool) -> Selection:
-    """No D_out, for a pool in which nothing is unknown."""
-    purity = statistics.purity_of_top(
-        pool=pooled.of_pool(filtered.score),
-        seeds=pooled.of_calibration(filtered.score),
-        weights=np.ones(len(pooled.calibration_labels)),
-        share=0.0,
-    )
-    parts = Partition(unknown=np.empty(0, int), undecided=np.arange(pooled.n))
-    return Selection(0, parts, purity=audit_purity(purity, 0))
-
-
-def make_trust(
-    model: OpenSetModel | KnownOnlyModel,
-    verdict: Verdict,
-    filtered: Filtered,
-    matched: Matched,
-    selection: Selection,
-) -> Trust | None:
-    """The audit, completed by what does not depend on the decision; None without seeds."""
-    audit = verdict.audit
-    if verdict.evidence is None or audit is None:
-        return None
-    if filtered.mix is not None:
-        weights = filtered.mix.weights
-        classes = tuple(replace(c, weight=float(weights[int(c.name)])) for c in audit.classes)
-        audit = replace(audit, classes=classes, is_shifted=filtered.mix.is_shifted)
-    if filtered.by_inputs is not None:
-        n_judges = len(filtered.by_inputs.seed_score)
-        share = unknown_test.findable_share(len(verdict.labels), n_judges, audit.test.level)
-        audit = replace(audit, findable_share=share)
-    audit = replace(
-        audit,
-        sources=audit_sources(filtered, matched),
-        purity=selection.purity,
-        groups=audit_groups(model.grouping) if isinstance(model, OpenSetModel) else None,
-    ).with_missed()
-    return Trust(evidence=verdict.evidence, audit=audit, odds=verdict.odds)
-
-
-def audit_purity(purity: statistics.Purity, k: int) -> PurityAudit:
-    """Purity against K at a few dozen places, and at the K chosen."""
-    places = np.unique(np.geomspace(1, len(purity.low), PURITY_POINTS).astype(int))
-    return PurityAudit(
-        k=k,
-        estimate=float(purity.estimate[k - 1]) if k else None,
-        curve=tuple(
-            PurityPoint(int(n), float(purity.estimate[n - 1]), float(purity.low[n - 1]))
-            for n in places
-        ),
-    )

@@ -181,7 +181,12 @@ def notes(audit: Audit) -> list[str]:
             "An item is called unknown where its p_known, the share of known items that are at "
             f"least as strange, is at most {audit.operating_point:.3g}."
         )
-    if audit.false_alarm is None:
+    if audit.sources_remain_apart:
+        found.append(
+            "The pool comes from another source than the labelled items, so these cannot tell how "
+            "often its known items are called unknown or given the wrong class."
+        )
+    elif audit.false_alarm is None:
         found.append("Too few items of the pool are known to estimate rates among them.")
     if audit.is_shifted:
         found.append(

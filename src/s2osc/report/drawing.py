@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from s2osc.arrays import chunks, leading_components, squared_distances, tsne
+from s2osc.arrays import chunks, in_one_thread, leading_components, squared_distances, tsne
 from s2osc.files import check_regular, guarded, parse_json
 from s2osc.pipeline.audit.check import check_order
 from s2osc.progress import track
@@ -214,11 +214,12 @@ def _assemble(facts: dict[str, Any], arrays: dict[str, np.ndarray], n_items: int
 # --- the map: neighbours in the embedding are neighbours on the page --------------------------
 
 
+@in_one_thread
 def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap:
     """Sample the pool, reduce its embeddings to the plane, and scale them to the page."""
     items = sample_items(kinds, MAP_ITEMS, seed=seed)
-    components = leading_components(embeddings[items], N_COMPONENTS)
-    reduced = components
+    of_pool = leading_components(embeddings[items], N_COMPONENTS, of=embeddings)
+    reduced = components = of_pool[items]
     if not reduced.any():
         method = "one point, as the embeddings do not differ"
     elif len(items) < FEWEST_FOR_TSNE:
@@ -232,14 +233,9 @@ def draw_map(embeddings: np.ndarray, kinds: np.ndarray, *, seed: int) -> PoolMap
         fit_to_page(reduced),
         components.astype(np.float32, order="C"),
         method,
-        _components_of_pool(embeddings, items),
+        # Their scale is of no matter.
+        (of_pool / (np.abs(of_pool).max() or 1.0)).astype(np.float16),
     )
-
-
-def _components_of_pool(embeddings: np.ndarray, items: np.ndarray) -> np.ndarray:
-    """(n, c) float16 of every item, by the components of some; their scale is of no matter."""
-    found = leading_components(embeddings[items], N_COMPONENTS, of=embeddings)
-    return (found / (np.abs(found).max() or 1.0)).astype(np.float16)
 
 
 def sample_items(kinds: np.ndarray, at_most: int, *, seed: int) -> np.ndarray:

@@ -20,10 +20,11 @@ from s2osc.baselines.cpe import CPE, PrototypeRecogniser
 from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.nets.training import outputs
 from s2osc.pipeline.audit.calibration import hold_back, join_held_back
-from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
+from s2osc.pipeline.solution import Solution
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng

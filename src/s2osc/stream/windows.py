@@ -15,7 +15,7 @@ import numpy as np
 
 from s2osc.errors import DataError
 from s2osc.lazy import lazily
-from s2osc.pipeline.method import Solution
+from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
 from s2osc.stream.answers import check_unchanged, count_written, match_answers, resolve_answers

@@ -52,6 +52,8 @@ def test_only_sources_and_units_of_its_kind_are_drawn_of_a_data_set():
     assert can_be_drawn(AuditPool("pendigits", source="offset 0.1", columns="wild units"))
     assert not can_be_drawn(AuditPool("stackoverflow", source="offset 0.1"))
     assert can_be_drawn(AuditPool("stackoverflow", source="lower case"))
+    assert can_be_drawn(AuditPool("cifar10-features", source="JPEG 40", columns="wild units"))
+    assert can_be_drawn(AuditPool("cifar10-features", source="noise 20 %"))
 
 
 def test_a_small_data_set_has_only_pools_it_has_the_items_for():

@@ -17,17 +17,19 @@ from s2osc.bench.tasks.audit import (
     AuditTask,
     Stated,
     draw_pool,
-    title_vectors,
     unknown_rows,
 )
+from s2osc.bench.tasks.pool import PoolTask
 from s2osc.codec import from_plain, to_plain
 from s2osc.data.datasets import Dataset, load_dataset
-from s2osc.data.sources import add_noise, change_units
+from s2osc.data.sources import add_noise, change_units, offset_columns
 from s2osc.errors import DataError, SettingsError
+from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
-from s2osc.types import UNKNOWN
+from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_audit
+from texts import WORDS, easy_texts, write_package
 
 DIGITS = load_dataset("digits")
 
@@ -107,16 +109,42 @@ def test_units_change_for_labelled_items_and_pool_alike():
     np.testing.assert_array_equal(after.known.inputs, change_units(before.known.inputs))
 
 
-def test_titles_become_vectors_in_which_those_of_one_topic_are_near():
-    words = {"haskell": "lazy monads in haskell", "sql": "select rows from a table"}
-    titles = np.array([f"{text} {n}" for text in words.values() for n in range(30)])
-    known, pool = title_vectors(titles, titles[::-1], seed=0)
-    assert known.shape == pool.shape == (60, 32)
-    assert known.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(known, axis=1), 1, rtol=1e-5)
-    cosine = known @ known.T
-    assert cosine[:30, :30].min() > cosine[:30, 30:].max()
-    np.testing.assert_array_equal(known, pool[::-1])
+def test_photos_are_changed_before_they_become_features_and_columns_after(monkeypatch):
+    images = np.full((4_000, 6, 6), 100, np.uint8)
+    dataset = Dataset("own", images, np.tile(np.arange(10), 400), tuple("0123456789"), 0, False)
+    task, photos = AuditTask(), AuditPool("own-features", source="brightness +10 %")
+    drawn = task.draw(dataset, photos, 0)
+    assert (drawn.split.known.inputs == 100).all()
+    assert (drawn.split.pool == 110).all()
+    by_column = replace(photos, source="offset 0.1", columns="wild units")
+    drawn = task.draw(dataset, by_column, 0)
+    assert (drawn.split.pool == 100).all()
+    vectors = np.random.default_rng(0).normal(size=(N_POOL, 8)).astype(np.float32)
+    features = replace(
+        drawn.split, pool=vectors, known=Labelled(vectors[:300], drawn.split.known.labels)
+    )
+    monkeypatch.setattr(PoolTask, "through_backbone", lambda *_, **__: features)
+    found = task.through_backbone(drawn, "efficientnet-lite0", flip=False).split
+    np.testing.assert_allclose(found.pool, change_units(offset_columns(vectors, 0.1)))
+    np.testing.assert_allclose(found.known.inputs, change_units(vectors[:300]))
+
+
+def test_titles_become_the_vectors_that_users_get(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages")))
+    monkeypatch.setenv("S2OSC_CACHE", str(tmp_path / "cache"))
+    load_text_model.cache_clear()
+    labels = np.tile(np.arange(6), 300)
+    titles = np.array(easy_texts([list(WORDS)[c % 3] for c in labels], seed=0))
+    dataset = Dataset("own", titles, labels, tuple("012345"), len(titles), flip=False)
+    task, pool = AuditTask(), AuditPool("own", n_labelled=20)
+    plain = task.draw(dataset, pool, 0).split
+    assert plain.pool.shape == (N_POOL, 32)
+    model = load_text_model()
+    expected = draw_pool(dataset, pool, 0).split
+    np.testing.assert_allclose(plain.known.inputs, model.embed(expected.known.inputs), atol=1e-3)
+    typed = task.draw(dataset, replace(pool, source="typing errors"), 0).split
+    np.testing.assert_array_equal(typed.known.inputs, plain.known.inputs)
+    assert not np.allclose(typed.pool, plain.pool, atol=1e-2)
 
 
 def test_what_an_audit_states_survives_json():

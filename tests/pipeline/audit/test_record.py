@@ -76,9 +76,15 @@ def test_what_the_comparison_of_the_sources_found_comes_back_from_the_file():
     assert record["sources"] == {
         **{"p_value": 0.002, "level": 0.01, "n_pool": 80, "n_labelled": 31, "differ": True},
         **{"signs": ["w", "entropy"], "changes": [], "still_differ": False, "is_suspected": False},
+        "tolerance": 0.0,
     }
     assert Audit.from_json(record) == audit
-    for name in ("changes", "still_differ", "is_suspected"):  # which files of old do not have
+    for name in (
+        "changes",
+        "still_differ",
+        "is_suspected",
+        "tolerance",
+    ):  # which files of old do not have
         del record["sources"][name]
     assert Audit.from_json(record) == audit
     assert audit.sources_differ
@@ -150,3 +156,32 @@ def test_what_could_be_there_unseen_is_part_of_the_unknown_share():
     apart = SourcesAudit(0.002, 0.01, n_pool=80, n_labelled=31, differ=True, signs=())
     assert replace(nothing, sources=apart).with_missed().unknown_share.high == 1
     assert make_audit(findable_share=0.9).with_missed() == make_audit(findable_share=0.9)
+
+
+def test_figures_that_rest_on_one_source_are_absent_where_there_are_two():
+    same = make_audit()
+    apart = SourcesAudit(0.002, 0.01, n_pool=80, n_labelled=31, differ=True, signs=())
+    found = replace(same, sources=apart).as_sources_allow()
+    assert (found.false_alarm, found.known_accuracy, found.unknown_recall) == (None, None, None)
+    assert all(each.false_alarm is None is each.known_accuracy for each in found.classes)
+    assert found.curve == ()
+    assert found.unknown_share == same.unknown_share._replace(low=0.0, high=1.0)
+    assert Audit.from_json(found.to_json()) == found
+    assert same.as_sources_allow() == same
+
+
+def test_a_change_that_is_about_right_makes_the_intervals_wider():
+    matched = SourcesAudit(
+        *(0.002, 0.01, 80, 31),
+        differ=True,
+        signs=(),
+        changes=("noise of about 12 of 255",),
+        tolerance=0.05,
+    )
+    same = make_audit()
+    found = replace(same, sources=matched).as_sources_allow()
+    assert found.false_alarm == Estimate(0.04, 0.02, pytest.approx(0.11))
+    assert found.known_accuracy == Estimate(0.9, pytest.approx(0.8), 0.95)
+    assert found.unknown_share == same.unknown_share
+    nothing = replace(same, sources=matched, nothing_unknown=True).as_sources_allow()
+    assert nothing.false_alarm == same.false_alarm

@@ -257,3 +257,13 @@ def test_the_chance_of_few_judges_is_that_of_scipy(size, n_judges):
     found, in_top = np.arange(n_judges + 1), np.arange(size + 1)[:, None]
     expected = hypergeom.pmf(found, size, n_judges, in_top)
     np.testing.assert_allclose(few_judges(found, size, n_judges, in_top), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.2, 1.0])
+def test_chances_too_small_to_count_change_no_p_value(apart, monkeypatch):
+    draw = random(3)
+    names, is_judge = draw.integers(0, 4, 1_500), draw.random(1_500) < 0.4
+    scores = draw.normal(size=(1_500, 2)) + apart * ~is_judge[:, None]
+    p = anything_unknown(scores, names, is_judge)
+    monkeypatch.setattr(unknown_test, "NEGLIGIBLE", 0.0)
+    assert anything_unknown(scores, names, is_judge) == pytest.approx(p, rel=1e-12)

@@ -104,14 +104,16 @@ OTHER = SourcesAudit(
 def test_another_source_is_told_first(audit):
     told = sentence(replace(audit, sources=OTHER))
     assert told.startswith(
-        "This pool seems to come from another source than the labelled items, so all figures are "
-        "rough. "
+        "This pool seems to come from another source than the labelled items, so labelled items "
+        "cannot tell how often the answer is wrong. "
     )
-    rest = told.partition("rough. ")[2]
+    rest = told.partition("is wrong. ")[2]
     if audit.nothing_unknown:
         assert rest.startswith("Cannot tell whether anything in it is unknown")
     else:
-        assert rest == sentence(audit)
+        assert rest.startswith("An estimated ")
+        assert "or as known items that look different in this source" in rest
+    assert limit(replace(audit, sources=OTHER)) is None
     first, *others = cautions(replace(audit, sources=OTHER))
     assert first.code == "sources_differ"
     assert "(p = 0.002; 80 surely known items compared)" in first.text
@@ -140,10 +142,10 @@ def test_a_source_that_a_small_change_explains_is_told_with_the_change():
         )
         (caution, *_) = cautions(replace(audit, sources=matched))
         assert "with noise of about 12 of 255, which the labelled items were given" in caution.text
-        assert "every figure is rough" not in caution.text
-    rough = replace(matched, still_differ=True)
-    assert "all figures are rough" in sentence(make_audit(sources=rough))
-    assert "every figure is rough" in cautions(make_audit(sources=rough))[0].text
+        assert "no error rates are stated" not in caution.text
+    apart = replace(matched, still_differ=True)
+    assert "cannot tell how often the answer is wrong" in sentence(make_audit(sources=apart))
+    assert "no error rates are stated" in cautions(make_audit(sources=apart))[0].text
 
 
 def test_the_same_source_is_no_caution():

@@ -7,7 +7,12 @@ import pytest
 
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.filter.distinctness import FilterSettings
-from s2osc.pipeline.filter.screening import audit_sources, filter_pool, with_sure_items
+from s2osc.pipeline.filter.screening import (
+    audit_sources,
+    filter_pool,
+    stands_out_by_inputs,
+    with_sure_items,
+)
 from s2osc.pipeline.sources.matching import Matched, compare_inputs
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.types import UNKNOWN, Labelled
@@ -256,3 +261,21 @@ def test_many_spies_and_unequal_weights_give_numbers():
     filtered = screened(teacher, training, pooled)
     check_numbers(filtered, pooled)
     assert np.corrcoef(filtered.score, filtered.w)[0, 1] > 0.3
+
+
+# By the inputs alone
+
+
+@pytest.mark.parametrize(("n", "distance"), [(0, 0.0), (40, 3.0), (40, 8.0)])
+def test_what_stands_out_by_its_inputs_is_found_whatever_f_says(n, distance):
+    known = random().normal(0.0, 1.0, (300, 3))
+    known[150:, 0] += 6
+    other = random(5).normal((3.0, distance, 0.0), 0.3, (n, 3))
+    labelled = Labelled(known.astype(np.float32), np.repeat([0, 1], 150))
+    pool = np.concatenate([known + 0.1, other]).astype(np.float32)
+    teacher, training, pooled = prepared(*make_blobs(60), pool=pool, known=labelled)
+    filtered, inputs = screened(teacher, training, pooled), compared(training, pooled)
+    assert not filtered.sources_differ
+    found = {level: stands_out_by_inputs(inputs, level, seed=0) for level in (1e-6, 0.01, 0.3)}
+    assert all(filtered.p_value <= level for level, stands_out in found.items() if stands_out)
+    assert found[0.01] == (n > 0)

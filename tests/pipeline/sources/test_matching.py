@@ -9,6 +9,8 @@ from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matching import (
     FEWEST_THERE,
     STRONG_NOISE,
+    Photos,
+    match_photos,
     match_sources,
     suspected_sources,
 )
@@ -126,3 +128,39 @@ def test_a_source_that_is_only_suspected_holds_nothing_against_a_pool_that_is_mo
     found = match_sources(*hidden(split.known, split.pool), seed=0)
     for suspected in suspected_sources(found, seed=0):
         assert suspected.unexplained == 0
+
+
+def embed(photos):
+    """Features as a network would make them: of all pixels, and not of their order alone."""
+    mixing = np.random.default_rng(0).normal(size=(photos[0].size, 24))
+    return np.tanh(photos.reshape(len(photos), -1) @ mixing / 2_000).astype(np.float32)
+
+
+def photos_matched_to(change=None):
+    split = open_set(*make_images(150, 4))
+    images, pool = split.known.inputs, split.pool if change is None else change(split.pool)
+    known = Labelled(embed(images), split.known.labels)
+    found = match_photos(known, embed(pool), Photos(pool, images, embed), seed=0)
+    return known, images, found
+
+
+def test_noise_of_a_camera_is_found_in_photos_and_labelled_ones_get_it_before_their_features():
+    known, images, found = photos_matched_to(lambda x: add_noise(x, 12, seed=9))
+    assert found.first.differ
+    assert [change.kind for change in found.changes] == ["noise"]
+    (change,) = found.changes
+    assert 8 <= change.strength <= 16
+    np.testing.assert_allclose(found.training.inputs, embed(change.apply(images, seed=0)))
+    np.testing.assert_array_equal(found.training.labels, known.labels)
+    after = matched_to(make_blobs)[2].after(found)
+    assert after.is_changed
+    assert after.of_photos == found.changes
+    assert after.first is found.first
+
+
+def test_photos_of_the_same_source_stay_as_they_are():
+    known, _, found = photos_matched_to()
+    assert not found.changes
+    assert found.training is known
+    other = matched_to(make_blobs)[2]
+    assert other.after(found) is other

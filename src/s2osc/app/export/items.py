@@ -8,7 +8,7 @@ from typing import Any
 from s2osc.app.answer_tables import PERSON, PROGRAM
 from s2osc.app.corrections import Corrections
 from s2osc.app.origin import Origin
-from s2osc.app.result_files import COPY_AGAIN, read_columns, read_facts
+from s2osc.app.result_files import COPY_AGAIN, read_columns, read_summary
 from s2osc.app.results_folder import MODEL
 from s2osc.data.images import Header
 from s2osc.data.inputs import UNKNOWN_NAME, Source, measure_items, open_items
@@ -106,20 +106,20 @@ def _by_number(category: str) -> tuple[str, int, str]:
 
 def read_labelled(version: Path) -> LabelledPool:
     """The labels in a version of results, checked."""
-    facts = read_facts(version)
-    program = f"{PROGRAM} {facts.versions.get('s2osc', '')}".strip()
-    at = facts.origin.at if facts.origin else ""
+    summary = read_summary(version)
+    program = f"{PROGRAM} {summary.versions.get('s2osc', '')}".strip()
+    at = summary.origin.at if summary.origin else ""
     columns = read_columns(version / PREDICTIONS)
     with guarded(version / PREDICTIONS, COPY_AGAIN):
         cells = {name: column.to_pylist() for name, column in columns.items()}
         rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         items = tuple(_item(row, program, at) for row in rows)
     return LabelledPool(
-        title=facts.title,
-        classes=facts.classes,
+        title=summary.title,
+        classes=summary.classes,
         program=program,
-        origin=facts.origin,
-        seed=facts.seed,
+        origin=summary.origin,
+        seed=summary.seed,
         text_column=_text_column(version),
         items=items,
     )

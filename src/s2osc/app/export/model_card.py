@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from s2osc.app.result_files import Facts
+from s2osc.app.summary import Summary
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import cautions, limit, sentence
 from s2osc.text import listed, plural
@@ -34,28 +34,28 @@ answers = session.run(["label", "confidence"], {{"items": items}})
 ```"""
 
 
-def model_card(facts: Facts, *, file: str, shape: Sequence[int | str]) -> str:
+def model_card(summary: Summary, *, file: str, shape: Sequence[int | str]) -> str:
     """The card in Markdown, of what the summary of the run says."""
-    classes, origin = facts.classes, facts.origin
+    classes, origin = summary.classes, summary.origin
     date = origin.at if origin else "an unknown date"
     parts = [
-        f"# {_text(facts.title)}",
+        f"# {_text(summary.title)}",
         f"`{file}` gives each item one of {plural(len(classes), 'known class')}, or calls it "
-        f"unknown. Made on {date} by s2osc {facts.versions.get('s2osc', '')}.",
+        f"unknown. Made on {date} by s2osc {summary.versions.get('s2osc', '')}.",
         "## Classes",
         "\n".join(f"{number}. {_text(name)}" for number, name in enumerate(classes)),
         "## Use",
-        f"Input `items`: `{_shape(shape)}`, {_input(facts, shape)}.",
+        f"Input `items`: `{_shape(shape)}`, {_input(summary, shape)}.",
         _table(("output", "meaning"), [(f"`{name}`", meaning) for name, meaning in OUTPUTS]),
         USAGE.format(file=file),
         "Groups of unknown items are not part of the file: `s2osc predict` gives them.",
         "## How far to trust it",
-        *_trust(facts.audit),
-        *(f"- {_text(text)}" for text in facts.notes),
+        *_trust(summary.audit),
+        *(f"- {_text(text)}" for text in summary.notes),
         "## Data",
-        _table(("", ""), _data(facts)),
+        _table(("", ""), _data(summary)),
         "## Settings",
-        _table(("setting", "value"), _settings(facts)),
+        _table(("setting", "value"), _settings(summary)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -65,11 +65,11 @@ def _shape(shape: Sequence[int | str]) -> str:
     return f"({', '.join(map(str, shape))}) {kind}"
 
 
-def _input(facts: Facts, shape: Sequence[int | str]) -> str:
-    if facts.embedding:
-        return f"vectors of texts by {_text(facts.embedding)}"
-    if facts.columns:
-        return f"rows of a table as numbers ({_text(listed(facts.columns.used))})"
+def _input(summary: Summary, shape: Sequence[int | str]) -> str:
+    if summary.embedding:
+        return f"vectors of texts by {_text(summary.embedding)}"
+    if summary.columns:
+        return f"rows of a table as numbers ({_text(listed(summary.columns.used))})"
     return INPUTS[len(shape)]
 
 
@@ -87,23 +87,23 @@ def _trust(audit: Audit | None) -> list[str]:
     return [*found, rests, *(["\n".join(warned)] if warned else [])]
 
 
-def _data(facts: Facts) -> list[tuple[str, str]]:
+def _data(summary: Summary) -> list[tuple[str, str]]:
     rows = [
-        ("items", facts.shape),
-        ("labelled items", f"{facts.n_known:,}"),
-        ("pool", f"{facts.n_pool:,}"),
+        ("items", summary.shape),
+        ("labelled items", f"{summary.n_known:,}"),
+        ("pool", f"{summary.n_pool:,}"),
         (
             "called unknown in it",
-            "not known" if facts.n_unknown is None else f"{facts.n_unknown:,}",
+            "not known" if summary.counts.unknown is None else f"{summary.counts.unknown:,}",
         ),
-        ("backbone", facts.backbone or "none"),
+        ("backbone", summary.backbone or "none"),
     ]
     return [(name, _text(str(value))) for name, value in rows]
 
 
-def _settings(facts: Facts) -> list[tuple[str, str]]:
-    run = {"preset": facts.preset, "seed": facts.seed, "device": facts.device}
-    all_of_them = run | facts.settings | facts.versions
+def _settings(summary: Summary) -> list[tuple[str, str]]:
+    run = {"preset": summary.preset, "seed": summary.seed, "device": summary.device}
+    all_of_them = run | summary.settings | summary.versions
     return [(_text(name), _text(str(value))) for name, value in all_of_them.items()]
 
 

@@ -15,8 +15,9 @@ import torch
 from s2osc.app.export.model_card import model_card
 from s2osc.app.extract import NOTHING, FeatureExtractor, Trusted, restore_extractor
 from s2osc.app.output import result_file
-from s2osc.app.result_files import Facts, read_facts
+from s2osc.app.result_files import read_summary
 from s2osc.app.results_folder import MODEL, read_results
+from s2osc.app.summary import Summary
 from s2osc.errors import ModelError, SettingsError
 from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.features import photo_views, rounded
@@ -56,16 +57,16 @@ def export_onnx(
         result_file(card, force=force, wanted=".md") as write_card,
         result_file(to, force=force, wanted=".onnx") as write_model,
     ):
-        saved, facts = read_results(results, _read_version)
+        saved, summary = read_results(results, _read_version)
         made = make_onnx(saved, trusted)
         check_graph(made, saved)
-        write_card(model_card(facts, file=to.name, shape=made.shape).encode())
+        write_card(model_card(summary, file=to.name, shape=made.shape).encode())
         write_model(made.content)
     return to, card
 
 
-def _read_version(version: Path) -> tuple[SavedModel, Facts]:
-    return load_model(version / MODEL), read_facts(version)
+def _read_version(version: Path) -> tuple[SavedModel, Summary]:
+    return load_model(version / MODEL), read_summary(version)
 
 
 def make_onnx(saved: SavedModel, trusted: Trusted = NOTHING) -> OnnxModel:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from s2osc.app.extract import NOTHING, restore
-from s2osc.app.result_files import read_facts
+from s2osc.app.result_files import read_summary
 from s2osc.app.results_folder import version_of
 from s2osc.data.inputs import read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
@@ -113,7 +113,7 @@ def read_window_items(
     state: StreamState, out: Path, names: Sequence[str] | None, device: str
 ) -> np.ndarray:
     """Items of a window as the networks get them, from where they came from; None: all of them."""
-    origin = read_facts(version_of(out)).origin
+    origin = read_summary(version_of(out)).origin
     if origin is None or origin.pool is None:
         raise DataError(f"{out} does not say where the items of its window lie")
     represented = restore(state.facts.preparation, state.item_shape, device, NOTHING)

@@ -19,7 +19,7 @@ TIMES = 20
 class GridData(NamedTuple):
     """A data set of the grid."""
 
-    kind: Literal["images", "vectors", "titles"]
+    kind: Literal["images", "photos", "vectors", "titles"]
     smallest_class: int  # its items
     networks: str  # the preset of networks and budget
 
@@ -29,10 +29,16 @@ DATA = {
     "fashion_mnist": GridData("images", 7_000, "small"),
     "pendigits": GridData("vectors", 1_055, "heads"),
     "digits": GridData("vectors", 174, "heads"),
-    "cifar10-features": GridData("vectors", 1_200, "heads"),
+    "cifar10-features": GridData("photos", 1_200, "heads"),
     "stackoverflow": GridData("titles", 1_000, "heads"),
 }
-SOURCES = {"images": IMAGE_SOURCES, "vectors": VECTOR_SOURCES, "titles": TITLE_SOURCES}
+SOURCES = {
+    "images": tuple(IMAGE_SOURCES),
+    "photos": (*IMAGE_SOURCES, *VECTOR_SOURCES),  # another camera, or other features
+    "vectors": tuple(VECTOR_SOURCES),
+    "titles": tuple(TITLE_SOURCES),
+}
+WITH_UNITS = ("photos", "vectors")
 LEVELS: Mapping[str, Sequence[Any]] = {
     "unknown_share": (0.0, 0.02, 0.1, 0.4, 1.0),
     "n_labelled": (20, 60, 300),
@@ -49,7 +55,7 @@ def can_be_drawn(pool: AuditPool) -> bool:
     data = DATA[pool.data]
     if pool.source not in (SAME, *SOURCES[data.kind]):
         return False
-    if pool.columns != "as they are" and data.kind != "vectors":
+    if pool.columns != "as they are" and data.kind not in WITH_UNITS:
         return False
     weights = relative_sizes(pool.class_sizes)
     n_known = round((1 - pool.unknown_share) * N_POOL)

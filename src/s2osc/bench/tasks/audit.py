@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from s2osc.arrays import unit_rows
 from s2osc.bench.methods import adapt, run_facts
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import THROUGH, Trial
@@ -21,12 +18,16 @@ from s2osc.data.datasets import Dataset
 from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate, weighted_scores
+from s2osc.nets.text_features import compute_text_features
+from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions
-from s2osc.pipeline.method import Solution
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.solution import Solution
+from s2osc.pipeline.sources.matching import Photos
 from s2osc.progress import Stopwatch
-from s2osc.seeding import derive, rng
+from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Labelled, Split
 
 SAME = "same"
@@ -37,8 +38,6 @@ N_POOL = 500
 """Items of a pool."""
 RATIO = 20
 """Of the largest class to the smallest, where classes are unequal."""
-N_TITLE_COLUMNS = 32
-"""Of the vectors of titles: among 20 to 300 labelled titles of a class more columns hurt f."""
 FEATURES_OF = 1_200
 """Items of a class, the first ones, whose features are computed: all pools share them."""
 
@@ -64,6 +63,7 @@ class DrawnPool(NamedTuple):
     split: Split
     pool: AuditPool
     seed: int
+    photos: Photos | None = None  # that the items are features of
 
 
 def draw_pool(dataset: Dataset, pool: AuditPool, seed: int) -> DrawnPool:
@@ -148,35 +148,33 @@ def unknown_rows(of_classes: Sequence[np.ndarray], n: int, name: str) -> np.ndar
 
 
 def from_source(drawn: DrawnPool) -> DrawnPool:
-    """The pool as its source gives it: titles become vectors, and columns get their units."""
-    split, (_, pool, seed) = drawn.split, drawn
-    changes = {**IMAGE_SOURCES, **VECTOR_SOURCES, **TITLE_SOURCES}
+    """The pool as its source gives it: images and titles as they are taken, titles as vectors."""
+    split, pool, seed = drawn.split, drawn.pool, drawn.seed
     known, items = split.known.inputs, split.pool
-    if pool.source != SAME:
-        items = changes[pool.source](items, seed)
+    if pool.source in IMAGE_SOURCES | TITLE_SOURCES:
+        items = (IMAGE_SOURCES | TITLE_SOURCES)[pool.source](items, seed)
     if items.dtype.kind == "U":
-        known, items = title_vectors(known, items, seed=seed)
+        model = load_text_model()
+        known, items = (compute_text_features(texts.tolist(), model) for texts in (known, items))
+    return with_items(drawn, known, items)
+
+
+def in_columns(drawn: DrawnPool) -> DrawnPool:
+    """Vectors as their source gives them, in their units."""
+    split, pool, seed = drawn.split, drawn.pool, drawn.seed
+    known, items = split.known.inputs, split.pool
+    if pool.source in VECTOR_SOURCES:
+        items = VECTOR_SOURCES[pool.source](items, seed)
     if pool.columns == "wild units":
         known, items = change_units(known), change_units(items)
+    return with_items(drawn, known, items)
+
+
+def with_items(drawn: DrawnPool, known: np.ndarray, pool: np.ndarray) -> DrawnPool:
+    split = drawn.split
     return drawn._replace(
-        split=replace(split, known=Labelled(known, split.known.labels), pool=items)
+        split=replace(split, known=Labelled(known, split.known.labels), pool=pool)
     )
-
-
-def title_vectors(
-    known: np.ndarray, pool: np.ndarray, *, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Labelled titles and those of the pool as vectors of unit length, by the letters they share.
-
-    Two to four letters in a row are counted, capitals apart; labels are not looked at.
-    """
-    count = TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(2, 4), min_df=2, lowercase=False, sublinear_tf=True
-    )
-    reduce = TruncatedSVD(N_TITLE_COLUMNS, random_state=derive(seed, "titles"))
-    vectors = reduce.fit_transform(count.fit_transform(np.concatenate([known, pool])))
-    vectors = unit_rows(vectors).astype(np.float32)
-    return vectors[: len(known)], vectors[len(known) :]
 
 
 # --- what is stated --------------------------------------------------------------------------
@@ -233,13 +231,23 @@ class AuditTask:
         return adapt(method, run_facts(networks, flip=flip, n_unknown=1))
 
     def draw(self, dataset: Dataset, protocol: AuditPool, partition: int) -> DrawnPool:
-        drawn = draw_pool(dataset, protocol, partition)
-        # Features come from another source themselves, not the images they are made of.
-        return drawn if protocol.data.endswith(THROUGH) else from_source(drawn)
+        drawn = from_source(draw_pool(dataset, protocol, partition))
+        # The columns of photos are those of their features.
+        return drawn if protocol.data.endswith(THROUGH) else in_columns(drawn)
 
     def through_backbone(self, items: DrawnPool, name: str, *, flip: bool) -> DrawnPool:
-        split = PoolTask().through_backbone(items.split, name, flip=flip)
-        return from_source(items._replace(split=split))
+        task, images = PoolTask(), items.split
+        embed = task.embedding(images, name, flip=flip)
+
+        def in_units(photos: np.ndarray) -> np.ndarray:
+            is_wild = items.pool.columns == "wild units"
+            return change_units(embed(photos)) if is_wild else embed(photos)
+
+        photos = Photos(images.pool, images.known.inputs, in_units)
+        # Features that come from another source themselves are not what the photos give.
+        is_of_photos = items.pool.source not in VECTOR_SOURCES
+        split = task.through_backbone(images, name, flip=flip)
+        return in_columns(items._replace(split=split, photos=photos if is_of_photos else None))
 
     def describe(self, items: DrawnPool, dataset: Dataset) -> dict[str, Any]:
         return PoolTask().describe(items.split, dataset)
@@ -247,7 +255,10 @@ class AuditTask:
     def run(self, items: DrawnPool, trial: Trial, *, device: str) -> dict[str, Any]:
         clock, split = Stopwatch(), items.split
         with clock("fit"):
-            fitted = trial.method.fit(split.known, split.pool, seed=items.seed, device=device)
+            photos = {"photos": items.photos} if isinstance(trial.method, S2OSCMethod) else {}
+            fitted = trial.method.fit(
+                split.known, split.pool, seed=items.seed, device=device, **photos
+            )
         is_ours = isinstance(fitted, Solution)
         with clock("predict"):
             predictions = fitted.answer if is_ours else fitted.predict(split.pool)

@@ -17,8 +17,8 @@ from s2osc.nets.networks import one_vector
 from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import WORDLLAMA, load_text_model
 from s2osc.pipeline.grouping.space import fit_space
-from s2osc.pipeline.method import Solution
 from s2osc.pipeline.model import OpenSetModel
+from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
 from s2osc.types import UNKNOWN, Labelled, Split

@@ -1,7 +1,8 @@
 """A fitted method and a split -> figures. This is the only place where the truth enters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from s2osc.nets.backbones import load_backbone
 from s2osc.nets.features import compute_photo_items
 from s2osc.nets.network_cache import NetworkCache
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.method import Solution
+from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Answer, Labelled, Method, Predictions, Recogniser, Split
 
@@ -184,14 +185,21 @@ class PoolTask:
         return split_dataset(dataset, protocol, partition)
 
     def through_backbone(self, items: Split, name: str, *, flip: bool) -> Split:
-        source = items.pool.shape[1:3]
-        backbone = load_backbone(name, source=source, first_stage=self.first_stage)
+        embed = self.embedding(items, name, flip=flip)
         known, pool, held_out = (
-            compute_photo_items(images, backbone, flip=flip) if len(images) else images
+            embed(images) if len(images) else images
             for images in (items.known.inputs, items.pool, items.held_out)
         )
         labelled = Labelled(known, items.known.labels)
         return replace(items, known=labelled, pool=pool, held_out=held_out)
+
+    def embedding(
+        self, items: Split, name: str, *, flip: bool
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """What makes features of images like those of a split."""
+        source = items.pool.shape[1:3]
+        backbone = load_backbone(name, source=source, first_stage=self.first_stage)
+        return partial(compute_photo_items, backbone=backbone, flip=flip)
 
     def describe(self, items: Split, dataset: Dataset) -> dict[str, Any]:
         return {

@@ -35,7 +35,8 @@ from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.backbones import load_backbone
 from s2osc.nets.features import compute_features
 from s2osc.nets.network_cache import NetworkCache
-from s2osc.pipeline.method import S2OSCMethod, Solution
+from s2osc.pipeline.method import S2OSCMethod
+from s2osc.pipeline.solution import Solution
 from s2osc.pipeline.teacher import TeacherSettings, train_teacher
 from s2osc.progress import track
 from s2osc.seeding import derive

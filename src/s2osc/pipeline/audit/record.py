@@ -41,6 +41,7 @@ class SourcesAudit:
     changes: tuple[str, ...] = ()  # that labelled items were given to look like those of the pool
     still_differ: bool = False  # in spite of the changes
     is_suspected: bool = False  # the changes are not shown, but would explain what stands out
+    tolerance: float = 0.0  # share of the known items that a change may leave above labelled ones
 
     @property
     def remain_apart(self) -> bool:
@@ -261,7 +262,37 @@ class Audit:
             purity=other.purity,
             groups=other.groups,
             reliability=other.reliability,
-        ).with_missed()
+        ).as_sources_allow()
+
+    def as_sources_allow(self) -> Self:
+        """Without the figures that rest on one source where there are two.
+
+        Where labelled items were changed to look like those of the pool, the change is only about
+        right: figures allow for what it may leave.
+        """
+        found = self.with_missed()
+        if self.sources is None or not self.sources.differ:
+            return found
+        if self.sources.remain_apart:
+            absent = {"false_alarm": None, "known_accuracy": None}
+            return replace(
+                found,
+                **absent,
+                unknown_recall=None,
+                classes=tuple(replace(each, **absent) for each in found.classes),
+                curve=(),
+                unknown_share=found.unknown_share._replace(low=0.0, high=1.0),
+            )
+        left = self.sources.tolerance
+        rates = {"known_accuracy": (left, 0.0)}
+        if not self.nothing_unknown:
+            rates["false_alarm"] = (0.0, left)
+
+        def widened(of: Self | ClassAudit) -> dict[str, Estimate | None]:
+            return {name: _wider(getattr(of, name), *ends) for name, ends in rates.items()}
+
+        classes = tuple(replace(each, **widened(each)) for each in found.classes)
+        return replace(found, **widened(found), classes=classes)
 
     def with_missed(self) -> Self:
         """Where nothing was found: what could be there unseen is part of the unknown share."""
@@ -361,6 +392,17 @@ class Audit:
 
 
 RATES = ("false_alarm", "known_accuracy")
+
+
+def _wider(rate: Estimate | None, below: float, above: float) -> Estimate | None:
+    """A rate with an interval that is longer by so much at its ends.
+
+    >>> _wider(Estimate(0.04, 0.02, 0.98), 0.05, 0.05)
+    Estimate(estimate=0.04, low=0.0, high=1.0)
+    """
+    if rate is None:
+        return None
+    return rate._replace(low=max(0.0, rate.low - below), high=min(1.0, rate.high + above))
 
 
 @dataclass(frozen=True)

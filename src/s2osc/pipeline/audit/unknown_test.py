@@ -23,8 +23,13 @@ N_DRAWN = 1_000
 AT_ONCE = 100
 ENOUGH_AS_SMALL = 20
 """No more is drawn once so many draws are as extreme (Besag and Clifford): nothing is unknown."""
+NEGLIGIBLE = 1e-25
+"""A chance that is lost in the rounding of others."""
 FAR_ENDS = (0.02, 0.05, 0.1)
 """Shares of the seeds above the thresholds that count where the sources differ."""
+MATCHED_ENDS = (*FAR_ENDS, 0.2)
+"""The same where seeds were given the change that sets the sources apart: what it leaves in the
+middle of the scores is little."""
 N_TESTS = 300
 """What the smallest p-value is multiplied with, about: two kinds of judges, most of three folds
 (1.5), and the tops of all scores, which amount to 30 independent ones with 70 judges and to 100
@@ -45,7 +50,8 @@ class Tops(NamedTuple):
         cells = (of_draw + self.segment[drawn[:, self.judges]]).ravel()
         counts = np.bincount(cells, minlength=n_draws * (n_tops + 1))
         found = counts.reshape(n_draws, n_tops + 1).cumsum(axis=1)
-        chances = [c[found[:, i]] for i, c in enumerate(self.log_chances)]
+        # Beyond the numbers that a table goes up to, the chance of at most so many is 1.
+        chances = [c[np.minimum(found[:, i], len(c) - 1)] for i, c in enumerate(self.log_chances)]
         return np.asarray(np.min(chances, axis=0))
 
 
@@ -135,7 +141,10 @@ def _nested_tops(
     for size, n_own, in_top in zip(sizes, n_judges, counts.T, strict=True):
         numbers = np.arange(min(in_top.max(), n_own) + 1)
         masses = few_judges(numbers, size, n_own, in_top[:, None])
-        sums = [np.convolve(s, mass) for s, mass in zip(sums, masses, strict=True)]
+        # Far more judges than are likely play no part where few are found, not even in ratio: given
+        # that a sum is small, its parts are smaller still (Efron). They would take most time.
+        n_likely = masses.shape[1] - (masses[:, ::-1] > NEGLIGIBLE).argmax(axis=1)
+        sums = [np.convolve(s, mass[:n]) for s, mass, n in zip(sums, masses, n_likely, strict=True)]
     logs = [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
     return Tops(judges, segment, logs)
 
@@ -201,7 +210,12 @@ def most_agree(p_values: Sequence[float]) -> float:
     return min(1.0, len(p_values) / k * sorted(p_values)[k - 1])
 
 
-def unknown_at_far_end(pool: np.ndarray, seeds: np.ndarray, tolerance: float) -> float:
+def unknown_at_far_end(
+    pool: np.ndarray,
+    seeds: np.ndarray,
+    tolerance: float,
+    ends: Sequence[float] = FAR_ENDS,
+) -> float:
     """The same where the seeds come from another source and were moved to that of the pool.
 
     They were moved by their middle, so up to a share ``tolerance`` of the pool may be known and lie
@@ -215,14 +229,14 @@ def unknown_at_far_end(pool: np.ndarray, seeds: np.ndarray, tolerance: float) ->
     True
     """
     p = [1.0]
-    for share in FAR_ENDS:
+    for share in ends:
         threshold = np.quantile(seeds, 1 - share)
         n_seeds = int((seeds > threshold).sum())
         n_pool = int((pool > threshold).sum()) - ceil(tolerance * len(pool))
         if n_pool > 0:
             whole = len(pool) + len(seeds)
             p.append(float(stats.hypergeom.cdf(n_seeds, whole, len(seeds), n_seeds + n_pool)))
-    return min(1.0, len(FAR_ENDS) * min(p))
+    return min(1.0, len(ends) * min(p))
 
 
 def findable_share(n_pool: int, n_judges: int, level: float) -> float:

@@ -69,13 +69,13 @@ def sentence(audit: Audit) -> str:
 def _consequence(sources: SourcesAudit) -> str:
     """What another source means for the figures."""
     if sources.remain_apart:
-        return "so all figures are rough."
+        return "so labelled items cannot tell how often the answer is wrong."
     return f"as if with {listed(sources.changes)}; the labelled items were given the same."
 
 
 def limit(audit: Audit) -> str | None:
     """Which limit on false alarms holds, and in which sense; None where none was set."""
-    if audit.rule != "seeds" or audit.nothing_unknown:
+    if audit.rule != "seeds" or audit.nothing_unknown or audit.sources_remain_apart:
         return None
     rate = max(audit.wanted_false_alarm, audit.smallest_false_alarm)
     of_whom = f"{at_most(rate)} of the known items"
@@ -100,6 +100,11 @@ def held(audit: Audit) -> str:
 def _finding(audit: Audit) -> str:
     if audit.nothing_unknown:
         return _nothing_unknown(audit)
+    if audit.sources_remain_apart:
+        return (
+            f"An estimated {percent(audit.unknown_share.estimate)} of it stands out, either as of "
+            "no known class or as known items that look different in this source."
+        )
     alarms = "Too few items of this pool are known to estimate how many of those are called unknown"
     if audit.false_alarm:
         alarms = rate_in_words(
@@ -289,7 +294,7 @@ def _sources_in_words(sources: SourcesAudit) -> str:
     if sources.remain_apart:
         done.append(
             "the labelled items were moved to the pool's source as far as that goes, an unknown "
-            "class is reported only if it is large, and every figure is rough"
+            "class is reported only if it is large, and no error rates are stated"
         )
     return (
         f"known items of the pool look different from the labelled ones ({compared}), as if from "

@@ -12,6 +12,7 @@ A few labelled items have no neighbours to speak of, but they have a centre: the
 the nearest class, in units of the spread within classes, is the steadiest sign then.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -66,33 +67,41 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
     return np.concatenate(components).astype(np.float32)
 
 
-def gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
-    """(n, cells x cells x 8): how strong gradients of each direction are in each part of an image.
+def gradient_histograms(images: np.ndarray, cells: Sequence[int]) -> list[np.ndarray]:
+    """(n, cells x cells x 8) for each of ``cells``: how strong gradients of each direction are in
+    each part of an image.
 
     Square roots of shares, so that no single edge dominates the distance.
     """
     parts = chunks(max(len(images), 1), AT_ONCE)
-    return np.concatenate([_gradient_histograms(images[rows], n_cells) for rows in parts])
+    found = [_gradient_histograms(images[rows], cells) for rows in parts]
+    return [np.concatenate(of_cells) for of_cells in zip(*found, strict=True)]
 
 
-def _gradient_histograms(images: np.ndarray, n_cells: int) -> np.ndarray:
+def _gradient_histograms(images: np.ndarray, cells: Sequence[int]) -> list[np.ndarray]:
     grey = images.astype(np.float32)
     grey = grey.mean(axis=3) if grey.ndim == 4 else grey
-    n, height, width = grey.shape
-    if min(height, width) < 2:  # a line of pixels has no directions
-        return np.zeros((n, 1), np.float32)
+    if min(grey.shape[1:]) < 2:  # a line of pixels has no directions
+        return [np.zeros((len(grey), 1), np.float32) for _ in cells]
     down, right = np.gradient(grey, axis=(1, 2))
     strength = np.hypot(right, down)
     direction = (np.arctan2(down, right) / (2 * np.pi) + 0.5) * DIRECTIONS
     before = np.floor(direction)
     to_next = strength * (direction - before)  # a direction between two counts for both
     first = before.astype(int) % DIRECTIONS
+    shares = ((first, strength - to_next), ((first + 1) % DIRECTIONS, to_next))
+    return [_sum_in_cells(shares, n_cells) for n_cells in cells]
+
+
+def _sum_in_cells(shares: Sequence[tuple[np.ndarray, np.ndarray]], n_cells: int) -> np.ndarray:
+    """Pairs of the direction and the strength of each pixel (n, height, width), as histograms."""
+    n, height, width = shares[0][0].shape
     rows, columns = (_cell_of_pixel(side, n_cells) for side in (height, width))
     n_columns = columns[-1] + 1
     n_in_all = (rows[-1] + 1) * n_columns
     cell = n_in_all * np.arange(n)[:, None, None] + n_columns * rows[:, None] + columns
     flat = np.zeros(n * n_in_all * DIRECTIONS)
-    for number, share in ((first, strength - to_next), ((first + 1) % DIRECTIONS, to_next)):
+    for number, share in shares:
         places = (DIRECTIONS * cell + number).ravel()
         flat += np.bincount(places, share.ravel(), minlength=len(flat))
     flat = flat.reshape(n, n_in_all * DIRECTIONS)
@@ -113,7 +122,7 @@ def input_spaces(inputs: np.ndarray, *, seed: int) -> list[np.ndarray]:
     """The inputs as points: pixels and gradients of images, the direction of vectors."""
     if inputs.dtype == np.uint8:
         pixels = inputs.reshape(len(inputs), -1)
-        gradients = [gradient_histograms(inputs, n_cells) for n_cells in CELLS]
+        gradients = gradient_histograms(inputs, CELLS)
         return [
             principal_components(pixels, N_COMPONENTS["pixels"], seed=seed),
             *(principal_components(g, N_COMPONENTS["gradients"], seed=seed) for g in gradients),

@@ -5,13 +5,13 @@ says whether anything in the pool is unknown. If the sources differ, held-back i
 that of the pool before they are compared with it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from scipy.special import softmax
 
+from s2osc.arrays import in_one_thread
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import known_confidence
@@ -25,7 +25,8 @@ from s2osc.pipeline.filter.signs import (
     Signs,
     measure_signs,
     rankings,
-    scores_of_signs,
+    score_of_signs,
+    signs_of_fold,
     sum_of_signs,
 )
 from s2osc.pipeline.sources.comparison import (
@@ -122,6 +123,7 @@ class Filtered:
         )
 
 
+@in_one_thread
 def filter_pool(
     teacher_outputs: TeacherOutputs,
     of_training: TeacherOutputs,
@@ -150,53 +152,30 @@ def filter_pool(
     mix = mix_of_pool(sources, names, pooled, training.n_classes)
     if sources.differ:
         signs = bring_to_pool(signs, names, is_held_back, sources)
-    steady = sum_of_signs(signs, names, pooled.is_spy)
     filtered = replace(
         plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
     )
-    is_inexact = bool(matched.changes) and not matched.is_suspected
-    strange = max(matched.unexplained, MATCHED_TOLERANCE if is_inexact else 0.0)
+    strange = max(matched.unexplained, MATCHED_TOLERANCE if matched.is_changed else 0.0)
     if sources.differ:
+        steady = sum_of_signs(signs, names, pooled.is_spy)
         steady = move_held_back(steady, names, is_held_back, sources.is_sure)
-        strange = max(strange, SOURCE_TOLERANCE)
-    far_end = unknown_test.unknown_at_far_end(
-        pooled.of_pool(steady), pooled.of_calibration(steady), strange
-    )
-    if sources.differ:
+        far_end = unknown_test.unknown_at_far_end(
+            pooled.of_pool(steady), pooled.of_calibration(steady), max(strange, SOURCE_TOLERANCE)
+        )
         return replace(filtered, score=steady, p_value=far_end)
     by_f = rankings(measured.without_spies, names, np.ones(len(names), bool))
     p_value = unknown_p_value(by_f, names, pooled)
+    scores = [(pooled.of_pool(by_f[:, -1]), pooled.of_held_back(by_f[:, -1]))]
     by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
-        far_end_of_inputs = unknown_test.unknown_at_far_end(
-            by_inputs.score, by_inputs.seed_score, strange
-        )
-        far_end = min(far_end, far_end_of_inputs)
+        scores.append((by_inputs.score, by_inputs.seed_score))
     if strange:
-        p_value = max(p_value, far_end)
-    filtered = replace(filtered, by_inputs=by_inputs, p_value=p_value)
-    scores = scores_of_signs(signs, names, pooled.is_spy)
-    return replace(filtered, score=choose_score(scores, filtered, pooled))
-
-
-def choose_score(scores: Sequence[np.ndarray], filtered: Filtered, pooled: Pool) -> np.ndarray:
-    """The first score, unless the spies say that another one finds clearly more.
-
-    Clearly is what goes beyond the error of a share among so many spies.
-    """
-    n_spies = len(pooled.spy_labels)
-    if not n_spies:
-        return scores[0]
-    known = softmax(filtered.outputs.logits, axis=1)
-    rated = [
-        estimated_f_out_at(
-            filtered.evidence(score, known, pooled, by="spies"), DecisionSettings(rule="seeds")
-        )
-        for score in scores
-    ]
-    best = int(np.argmax(rated))
-    return scores[best if rated[best] > rated[0] + n_spies**-0.5 else 0]
+        ends = unknown_test.MATCHED_ENDS if matched.is_changed else unknown_test.FAR_ENDS
+        far_ends = [unknown_test.unknown_at_far_end(*each, strange, ends) for each in scores]
+        p_value = max(p_value, min(far_ends))
+    score = score_of_signs(signs, names, pooled.is_spy)
+    return replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
 
 
 def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
@@ -251,7 +230,7 @@ def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> 
         p_value=unknown_test.most_agree([p_value_of_fold(fold) for fold in measured.folds]),
     )
     scores = rankings(first.signs, names, is_spy)
-    chosen = scores.shape[1] - 1  # the sum
+    chosen = scores.shape[1] - 1  # all signs together
     if len(measured.folds) > 1:
         chosen = _best_ranking(measured.folds[1], is_spy, answer)
     score = scores[:, chosen]
@@ -275,7 +254,7 @@ def _best_ranking(fold: InputSigns, is_chooser: np.ndarray, answer: Evidence) ->
             seed_weight=np.ones(m),
         )
         rated.append(estimated_f_out_at(evidence, DecisionSettings(rule="seeds")))
-    # The sum, which is last, unless another one finds more.
+    # All signs together, which is last, unless another one finds more.
     return len(rated) - 1 - int(np.argmax(rated[::-1]))
 
 
@@ -285,6 +264,28 @@ def p_value_of_fold(fold: InputSigns) -> float:
     return unknown_test.anything_unknown(
         scores[is_tested], fold.names[is_tested], fold.is_judge[is_tested]
     )
+
+
+def stands_out_by_inputs(matched: Matched, level: float, *, seed: int) -> bool:
+    """Whether the inputs alone say at a level that something is unknown, whatever f says.
+
+    Then ``filter_pool`` says so, too, unless it finds that the sources differ. This takes no f, and
+    no more folds than make a majority.
+    """
+    inputs = matched.inputs
+    assert inputs is not None
+    if matched.pooled.is_extra is not None or not inputs.free.is_judge.any():
+        return False
+    n_folds = len(inputs.folds)
+    majority = inputs.folds[: n_folds // 2 + 1]
+    of_one_fold = level / 2 * len(majority) / n_folds  # beside the test by f (Bonferroni, Rueger)
+    for number, teaches in enumerate(majority):
+        fold = inputs.free
+        if number:
+            fold = signs_of_fold(inputs.spaces, inputs.labels, teaches, seed=seed)
+        if not fold.is_spy.any() or p_value_of_fold(fold) > of_one_fold:
+            return False
+    return True
 
 
 def with_sure_items(
@@ -316,10 +317,11 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
     last, signs = filtered.sources, filtered.sign_names
     if last is None or matched.first is None:
         return None
-    found = matched.first if matched.changes else last
+    found = matched.first if matched.changes or matched.of_photos else last
     if not found.is_possible:
         return None
     still_differ = not matched.is_suspected and (last.differ or matched.is_apart)
+    changes = (*matched.of_photos, *matched.changes)
     order = np.argsort(-np.abs(last.deviations), kind="stable")
     clear = [signs[i] for i in order if abs(last.deviations[i]) > CLEAR_MOVE]
     return SourcesAudit(
@@ -327,9 +329,10 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
         level=LEVEL,
         n_pool=found.n_sure,
         n_labelled=found.n_compared,
-        differ=still_differ or (bool(matched.changes) and not matched.is_suspected),
+        differ=still_differ or matched.is_changed,
         signs=tuple(clear) if still_differ else (),
-        changes=tuple(filter(None, (change.in_words() for change in matched.changes))),
+        changes=tuple(filter(None, (change.in_words() for change in changes))),
         still_differ=still_differ,
         is_suspected=matched.is_suspected,
+        tolerance=MATCHED_TOLERANCE if matched.is_changed else 0.0,
     )

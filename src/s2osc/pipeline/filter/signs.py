@@ -39,8 +39,6 @@ N_TEACHING_FOLDS = 3
 what is usual, and the others, more than half, judge."""
 KNOWN_NEIGHBOURS = "known neighbours, inputs "
 """How the signs of neighbours among the inputs are named, before the number of their space."""
-TIES = 1e-3
-"""What a second score counts that only parts equal values of the first."""
 LEAST_SPREAD = 0.25
 """Of the common spread: what a class that hardly varies counts with at least."""
 
@@ -266,62 +264,58 @@ def _stack(found: Sequence[tuple[str, str, np.ndarray]]) -> Signs:
 
 def sum_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
     """(n,) the mean over the families of the standardised signs."""
-    values = np.stack(
-        [standardise(column, names, is_reference) for column in signs.columns.T], axis=1
-    )
-    return signs.by_family(values).mean(axis=1)
+    return signs.by_family(standardise(signs.columns, names, is_reference)).mean(axis=1)
 
 
-def scores_of_signs(
-    signs: Signs, names: np.ndarray, is_reference: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """Scores (n,) of how distinct every item is: by both of the following, and by either alone.
+def score_of_signs(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
+    """(n,) how distinct every item is: its rank by two scores, added.
 
     The sum of all families, which no single one misleads; and the neighbours among the inputs,
     which f has no part in: f looks at what tells known classes apart, and that may hide a new one.
-    Ranks are added, and break ties. Nothing is learnt from the pool.
+    Nothing is learnt from the pool.
     """
     by_all = ranks(sum_of_signs(signs, names, is_reference))
     near = np.array([is_of_inputs(name) for name in signs.names])
     if not near.any():
-        return (by_all,)
-    by_near = np.mean([ranks(column) for column in signs.take(near).columns.T], axis=0)
-    return by_all + by_near, by_near + TIES * by_all, by_all
+        return by_all
+    of_near = [ranks(column) for column in signs.take(near).columns.T]
+    return by_all + ranks(np.mean(of_near, axis=0))
 
 
 def rankings(signs: Signs, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
-    """(n, m) scores to find the unknown by: each kind of sign by itself, and the sum of all.
+    """(n, m) scores to find the unknown by: each kind of sign, the sum of all, and the score.
 
     A sign by itself is standardised over all classes: the spread of each is known too roughly for
     the very top of a ranking, and the test looks at each predicted class by itself, too.
     """
     nameless = np.zeros(len(names), int)
-    values = [standardise(column, nameless, is_reference) for column in signs.columns.T]
-    of_kinds = signs.by_kind(np.stack(values, axis=1))
-    return np.column_stack([of_kinds, sum_of_signs(signs, names, is_reference)])
+    of_kinds = signs.by_kind(standardise(signs.columns, nameless, is_reference))
+    total = sum_of_signs(signs, names, is_reference)
+    return np.column_stack([of_kinds, total, score_of_signs(signs, names, is_reference)])
 
 
 def standardise(values: np.ndarray, names: np.ndarray, is_reference: np.ndarray) -> np.ndarray:
-    """Values in units of the upper spread of the reference items of the same predicted class.
+    """Columns in units of the upper spread of the reference items of the same predicted class.
 
     Far out they grow as their logarithm, so that no sign silences the others.
 
     >>> standardise(np.array([0.0, 1, 2, 4]), np.zeros(4, int), np.arange(4) < 3).round(2).tolist()
     [-1.05, 0.0, 1.05, 2.03]
     """
-    reference = values[is_reference]
-    middle, spread = _middle_and_spread(reference)
-    centred = np.empty(len(values))
+    middle, spread = _middle_and_spread(values[is_reference])
+    centred = np.empty(values.shape)
     for name in np.unique(names):
-        own = values[is_reference & (names == name)]
-        at, scale = _middle_and_spread(own) if len(own) >= FEWEST_OF_CLASS else (middle, spread)
         rows = names == name
-        centred[rows] = (values[rows] - at) / max(scale, LEAST_SPREAD * spread, 1e-12)
+        own = values[is_reference & rows]
+        at, scale = _middle_and_spread(own) if len(own) >= FEWEST_OF_CLASS else (middle, spread)
+        least = np.maximum(LEAST_SPREAD * spread, 1e-12)
+        centred[rows] = (values[rows] - at) / np.maximum(scale, least)
     return np.arcsinh(centred)
 
 
-def _middle_and_spread(values: np.ndarray) -> tuple[float, float]:
+def _middle_and_spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column."""
     if not len(values):
-        return 0.0, 1.0
-    middle, upper = np.quantile(values, [0.5, 0.9])
-    return float(middle), float(upper - middle)
+        return np.zeros(values.shape[1:]), np.ones(values.shape[1:])
+    middle, upper = np.quantile(values, [0.5, 0.9], axis=0)
+    return middle, upper - middle

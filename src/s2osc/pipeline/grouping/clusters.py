@@ -5,11 +5,10 @@ probable each number of groups is (``number.py``). The tree has groups for any o
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from s2osc.arrays import chunks
+from s2osc.arrays import chunks, nearest_rows
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
 from s2osc.pipeline.grouping.evidence import (
@@ -83,15 +82,11 @@ class Grouping:
         """(n,) the leaf of each row's nearest items; the number of leaves if it is scattered."""
         if not len(self.items):
             return np.zeros(len(features), int)
-        n_votes = min(N_VOTES, len(self.items))
-        search = neighbors.NearestNeighbors(n_neighbors=n_votes, algorithm="brute").fit(self.items)
-        parts = [self._vote(search, features[rows]) for rows in chunks(max(len(features), 1))]
+        parts = [self._vote(features[rows]) for rows in chunks(max(len(features), 1))]
         return np.concatenate(parts)
 
-    def _vote(self, search: Any, features: np.ndarray) -> np.ndarray:
-        if len(features) == 0:
-            return np.zeros(0, int)
-        distances, nearest = search.kneighbors(features)
+    def _vote(self, features: np.ndarray) -> np.ndarray:
+        distances, nearest = nearest_rows(features, self.items, min(N_VOTES, len(self.items)))
         votes = np.zeros((len(features), self.tree.n_leaves))
         rows = np.arange(len(features))[:, None]
         # An identical item decides alone.

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.record import GroupsAudit
@@ -14,6 +15,7 @@ N_COMPARED = 2_000
 """Labelled items that tell what a class looks like."""
 
 
+@in_one_thread
 def group_pool(
     training: Labelled,
     pooled: Pool,

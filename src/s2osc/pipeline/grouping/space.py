@@ -74,8 +74,7 @@ def input_features(inputs: np.ndarray) -> np.ndarray:
     """Vectors as they are; images as histograms of gradient directions."""
     if inputs.ndim == 2:
         return inputs.astype(np.float32)
-    small = shrink(inputs)
-    return np.concatenate([gradient_histograms(small, n_cells) for n_cells in CELLS], axis=1)
+    return np.concatenate(gradient_histograms(shrink(inputs), CELLS), axis=1)
 
 
 def place(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -7,15 +7,16 @@ that f learns from, spies and calibration items alike. Then all steps are those 
 same source. What the change leaves over is compared again, with f's signs, by the filter.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
-from s2osc.pipeline.scaling import in_spreads
+from s2osc.pipeline.scaling import fit_scaling, in_spreads
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
     NOISE_SHARES,
@@ -33,10 +34,11 @@ from s2osc.pipeline.sources.comparison import (
     RankSums,
     compare_sources,
     share_of_sure,
+    sure_items,
     sure_strata,
     surest_items,
 )
-from s2osc.pipeline.sources.traces import MOST_COLUMNS, image_traces, measure_traces
+from s2osc.pipeline.sources.traces import MOST_COLUMNS, Traces, image_traces, measure_traces
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
@@ -63,6 +65,14 @@ MOST_COMPARED = 600
 """Surely known items of each side by which changes are chosen, to bound the cost."""
 
 
+class Photos(NamedTuple):
+    """The photos that items are features of: a camera changes photos, not features."""
+
+    pool: np.ndarray  # (n, H, W[, 3]) uint8
+    labelled: np.ndarray
+    embed: Callable[[np.ndarray], np.ndarray]  # photos in, their features out
+
+
 class Matched(NamedTuple):
     """Labelled items as if from the source of the pool."""
 
@@ -73,6 +83,39 @@ class Matched(NamedTuple):
     first: Comparison | None = None  # before any change
     last: Comparison | None = None  # after all
     is_suspected: bool = False  # the changes would explain what stands out, but are not shown
+    photos: Photos | None = None  # None: items are compared as they are
+    of_photos: tuple[Change, ...] = ()  # changes that labelled photos were given before
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether labelled items were given changes that the pool shows."""
+        return bool(self.of_photos) or (bool(self.changes) and not self.is_suspected)
+
+    def after(self, by_photos: "Matched") -> "Matched":
+        """With the changes that the photos were given before, and the comparison that shows them.
+
+        What they leave is found in the features, which all steps see.
+        """
+        if not by_photos.changes:
+            return self
+        return self._replace(of_photos=by_photos.changes, first=by_photos.first)
+
+    @property
+    def are_images(self) -> bool:
+        """Whether a source changes pixels; else it changes columns."""
+        return self.photos is not None or self.training.inputs.dtype == np.uint8
+
+    def originals(self, rows: np.ndarray) -> np.ndarray:
+        """Items by their sorted rows, those of the pool and held-back ones first: photos, if any.
+
+        They are what a source leaves its traces in.
+        """
+        if self.photos is not None:
+            parts = self.photos.pool, self.photos.labelled
+        else:
+            parts = self.pooled.inputs, self.training.inputs
+        n = len(parts[0])
+        return np.concatenate([parts[0][rows[rows < n]], parts[1][rows[rows >= n] - n]])
 
     @property
     def sure_share(self) -> float:
@@ -101,7 +144,7 @@ class Matched(NamedTuple):
         class: unless most of the pool is unknown, that is what the source does. A source that is
         only suspected counts for what its change explains, and for no more.
         """
-        if self.is_suspected or not (self.changes or self.is_apart):
+        if self.is_suspected or not (self.is_changed or self.is_apart):
             return 0.0
         if self.sure_share >= FEWEST_THERE:
             return 0.0
@@ -129,9 +172,27 @@ def share_in_proportion(n_pool: np.ndarray, n_judges: np.ndarray) -> float:
     return float(np.minimum(n_pool, ratio * n_judges).sum() / max(n_pool.sum(), 1))
 
 
-def match_sources(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
+def match_photos(known: Labelled, pool: np.ndarray, photos: Photos, *, seed: int) -> Matched:
+    """Labelled features as if their photos came from the source of the pool.
+
+    Compared are all labelled items, before any is held back: f has no part in it.
+    """
+    scaling, none = fit_scaling(known.inputs, pool), np.empty(0, int)
+    embed = photos.embed
+    scaled = photos._replace(embed=lambda images: scaling.transform(embed(images)))
+    everyone = Pool(scaling.transform(pool), len(pool), none, none, np.ones(known.n_classes))
+    found = match_sources(scaling.transform_items(known), everyone, scaled, seed=seed)
+    if not found.changes:
+        return found._replace(training=known)
+    assert found.photos is not None
+    return found._replace(training=Labelled(embed(found.photos.labelled), known.labels))
+
+
+def match_sources(
+    training: Labelled, pooled: Pool, photos: Photos | None = None, *, seed: int
+) -> Matched:
     """Compare the sources; while they differ, change the labelled items by what helps most."""
-    found = compare_inputs(training, pooled, seed=seed)
+    found = compare_inputs(training, pooled, photos, seed=seed)
     assert found.last is not None
     assert found.inputs is not None
     if found.last.is_possible:
@@ -158,22 +219,28 @@ def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
 
 def has_many_columns(found: Matched) -> bool:
     """Whether items are vectors that are compared by principal components alone."""
-    inputs = found.training.inputs
-    return inputs.dtype != np.uint8 and one_vector(inputs).shape[1] > MOST_COLUMNS
+    return not found.are_images and one_vector(found.training.inputs).shape[1] > MOST_COLUMNS
 
 
 def _moved(found: Matched, *, seed: int) -> Matched | None:
-    """Where little is surely known: the match by an offset of many columns, if that is the reason.
+    """Where little is surely known: the match by another source, if that is the reason.
 
     Then clearly more items are sure with it, and most of those of some class. In many columns an
-    offset moves items far, though in none of them the few sure items show it.
+    offset moves items far, though in none of them the few sure items show it; and what a camera
+    does to photos moves their features so far that the few sure ones are those it hardly touched.
     """
-    if found.sure_share >= FEWEST_THERE or not has_many_columns(found):
+    if found.sure_share >= FEWEST_THERE:
         return None
-    again = _changed_by(found, offset_of_all(found), seed=seed)
-    if again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
+    again: Matched | None
+    if found.photos is not None:
+        again = with_change(found, seed=seed, better=0.0)
+    elif has_many_columns(found):
+        again = _changed_by(found, offset_of_all(found), seed=seed)
+    else:
         return None
-    return _changed_while_apart(again, seed=seed)
+    if again is None or again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
+        return None
+    return _changed_while_apart(again, seed=seed)._replace(first=_by_surest(found, seed=seed))
 
 
 def _explained(found: Matched, *, seed: int) -> Matched | None:
@@ -194,9 +261,14 @@ def _explained(found: Matched, *, seed: int) -> Matched | None:
     further = _changed_while_apart(further, seed=seed)
     if further.sure_share < FEWEST_THERE:
         return None
+    return further._replace(first=_by_surest(found, seed=seed))
+
+
+def _by_surest(found: Matched, *, seed: int) -> Comparison:
+    """The comparison of the surest items of each side, where hardly any are sure by all."""
+    assert found.inputs is not None
     signs, names, is_spy, is_judge = found.inputs.free
-    first = _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
-    return further._replace(first=first)
+    return _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
 
 
 def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
@@ -216,7 +288,7 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
     best = with_change(matched, seed=seed, better=1.0)
     if best is not None:
         yield best._replace(is_suspected=True)
-    if matched.training.inputs.dtype == np.uint8:
+    if matched.are_images:
         return
     if has_many_columns(matched):
         # What moves every column a little shows in none of the few that are compared.
@@ -237,36 +309,50 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
-    then the surest items of the pool suggest a change, too. Where hardly any are, columns that lie
-    apart as a whole come first.
+    then the surest items of the pool suggest a change, too, and so they always do of photos, whose
+    traces vary. Of two that help, the one counts with which more items are sure. Where hardly any
+    are, columns that lie apart as a whole come first.
     """
     assert found.inputs is not None
     assert found.last is not None
-    if found.sure_share < HARDLY_ANY and found.training.inputs.dtype != np.uint8:
+    if found.sure_share < HARDLY_ANY and not found.are_images:
         again = _changed_by(found, offset_of_all(found), seed=seed)
         if again.sure_share >= found.sure_share + CLEARLY_MORE:
             return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []
-    if found.sure_share < FEWEST_THERE:
+    if found.sure_share < FEWEST_THERE or found.photos is not None:
         signs, names, is_spy, is_judge = found.inputs.free
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
+    helping: list[Matched] = []
     for is_sure in suggesting:
         change, misfit = find_change(found, is_sure, seed=seed)
         again = _changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
-            return again
-    return None
+            helping.append(again)
+    return max(helping, key=lambda again: again.sure_share, default=None)
 
 
 def _changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
-    items = changed(found.training, found.pooled, change, seed=seed)
-    again = compare_inputs(*items, seed=seed)
-    return again._replace(changes=(*found.changes, change), first=found.first)
+    photos = found.photos
+    if photos is None:
+        training, pooled = changed(found.training, found.pooled, change, seed=seed)
+    else:
+        photos = photos._replace(labelled=change.apply(photos.labelled, seed=seed))
+        training = Labelled(photos.embed(photos.labelled), found.training.labels)
+        pooled = found.pooled
+    again = compare_inputs(training, pooled, photos, seed=seed)
+    return again._replace(
+        changes=(*found.changes, change), first=found.first, of_photos=found.of_photos
+    )
 
 
-def compare_inputs(training: Labelled, pooled: Pool, *, seed: int) -> Matched:
+@in_one_thread
+def compare_inputs(
+    training: Labelled, pooled: Pool, photos: Photos | None = None, *, seed: int
+) -> Matched:
     """The sources compared by signs and traces of the inputs."""
-    found = Matched(training, pooled, measure_inputs(pooled, training, seed=seed))
+    inputs = measure_inputs(pooled, training, seed=seed)
+    found = Matched(training, pooled, inputs, photos=photos)
     last = _compared(found, seed=seed)
     return found._replace(first=last, last=last)
 
@@ -275,13 +361,26 @@ def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -
     """One of two comparisons, that of f's signs being the other, so the p-value is doubled."""
     assert found.inputs is not None
     signs, names, is_spy, is_judge = found.inputs.free
-    everyone = np.concatenate([found.pooled.inputs, found.training.inputs])
-    traces = measure_traces(everyone, names, is_spy, seed=seed)
+    if is_sure is None:
+        is_sure = sure_items(signs, names, is_spy)
+    rows = np.arange(len(names))
+    if found.are_images:
+        traces = _traces_of_rows(found, rows[is_sure & ~is_spy], len(rows))
+    else:
+        traces = measure_traces(found.originals(rows), names, is_spy, seed=seed)
     left_out = found.pooled.is_beyond_even(len(names))
     last = compare_sources(
         signs, names, is_spy, is_judge, traces, is_sure, left_out=left_out, seed=seed
     )
     return last._replace(p_value=min(1.0, 2 * last.p_value))
+
+
+def _traces_of_rows(found: Matched, rows: np.ndarray, n: int) -> Traces:
+    """The traces of some of n images, the only ones that are compared."""
+    measured = image_traces(found.originals(rows))
+    columns = np.zeros((n, measured.columns.shape[1]))
+    columns[rows] = measured.columns
+    return measured._replace(columns=columns)
 
 
 def changed(
@@ -331,7 +430,6 @@ class SureItems(NamedTuple):
 def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> SureItems:
     assert found.inputs is not None
     _, names, is_spy, is_judge = found.inputs.free
-    everyone = np.concatenate([found.pooled.inputs, found.training.inputs])
     random = rng(seed, "sure items")
 
     def sample(rows: np.ndarray) -> np.ndarray:
@@ -339,15 +437,16 @@ def sample_sure_items(found: Matched, is_sure: np.ndarray, *, seed: int) -> Sure
 
     sides = [sample(rows) for rows in (is_sure & ~is_spy & ~is_judge, is_sure & is_judge, is_spy)]
     pool, judges, references = sides
+    originals = [found.originals(rows) for rows in sides]
     unchanged = None
-    if everyone.dtype == np.uint8:
-        unchanged = image_traces(everyone[np.concatenate([pool, references])]).columns
+    if found.are_images:
+        unchanged = image_traces(np.concatenate([originals[0], originals[2]])).columns
     return SureItems(
-        everyone[pool],
+        originals[0],
         names[pool],
-        everyone[judges],
+        originals[1],
         names[judges],
-        everyone[references],
+        originals[2],
         names[references],
         unchanged,
     )

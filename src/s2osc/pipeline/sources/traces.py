@@ -21,7 +21,8 @@ NOISE = "noise"
 """The trace of noise, in images and vectors."""
 COLUMN = "column "
 """How the traces that are columns of vectors are named, before their number."""
-CHUNK = 4_096
+PIXELS_AT_ONCE = 4_000_000
+"""Of images whose traces are measured together, to bound the memory."""
 BLOCK = 8
 """Pixels of a side of the blocks that JPEG compresses by themselves."""
 BRIGHT, LIT = 0.9, 0.3
@@ -69,7 +70,8 @@ def measure_traces(
 
 def image_traces(images: np.ndarray) -> Traces:
     """Of images (n, H, W) or (n, H, W, 3), uint8."""
-    parts = [_image_traces(images[rows]) for rows in chunks(max(len(images), 1), CHUNK)]
+    at_once = max(1, PIXELS_AT_ONCE // max(1, int(np.prod(images.shape[1:]))))
+    parts = [_image_traces(images[rows]) for rows in chunks(max(len(images), 1), at_once)]
     return Traces(np.concatenate([part.columns for part in parts]), parts[0].names)
 
 
