@@ -215,7 +215,8 @@ def print_table(costs: Sequence[Cost]) -> None:
         core = "" if cost.workers else f"{cost.core_seconds:.0f} s"  # workers are not counted
         print(
             f"| {cost.n:,} | {engine} | {cost.seconds:.0f} s | {core} | {start} | "
-            f"{cost.fit:.0f} s | {cost.microseconds_per_item:.1f} µs | {cost.megabytes / 1_024:.2f} GB |"
+            f"{cost.fit:.0f} s | {cost.microseconds_per_item:.1f} µs | "
+            f"{cost.megabytes / 1_024:.2f} GB |"
         )
 
 
