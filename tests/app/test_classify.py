@@ -27,7 +27,9 @@ from files import (
 )
 from s2osc.app import origin
 from s2osc.app.classify import Request, classify_files, demo
+from s2osc.app.corrections import Correction, Corrections
 from s2osc.app.decide import redecide
+from s2osc.app.export.job import export_results
 from s2osc.app.predict import predict_files
 from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import RESULTS, version_of
@@ -460,23 +462,46 @@ def test_a_seed_below_zero_is_refused():
 # The demo
 
 
-def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Results of the demo on made-up digits, which stay in their place meanwhile."""
     digits = np.repeat(np.arange(10), 500)
     inputs = np.random.default_rng(0).integers(0, 40, (len(digits), 8, 8), dtype=np.uint8)
     inputs[np.arange(len(digits)), digits % 8] = 255
     data = Dataset(
         "mnist5k", inputs, digits, tuple(map(str, range(10))), n_train=len(digits), flip=False
     )
-    monkeypatch.setattr(drawing, "MAP_ITEMS", 200)
-    monkeypatch.setattr(origin, "load_dataset", {"mnist5k": data}.__getitem__)
-    result = demo(tmp_path / "out", quick_request("plain"))
+    out = tmp_path_factory.mktemp("demo") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(origin, "load_dataset", {"mnist5k": data}.__getitem__)
+        with pytest.MonkeyPatch.context() as quickly:
+            quickly.setattr(drawing, "MAP_ITEMS", 200)
+            result = demo(out, quick_request("plain"))
+        yield out, result
+
+
+def test_the_demo_knows_six_digits_and_two_more_are_in_its_pool(digits):
+    out, result = digits
     assert result.classes == tuple("012345")
     assert result.summary.to_json()["items"] == {"known": 1800, "pool": 2200, "skipped": 0}
-    names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
+    names = pq.read_table(out / "predictions.parquet")["item"].to_pylist()
     assert len(set(names)) == len(names) == 2200
     share = 1000 / 2200
     found = result.summary.metrics["f_out_all_unknown"]
     assert found == pytest.approx(2 * share / (1 + share), abs=1e-5)
+
+
+def test_the_digits_of_the_demo_can_be_exported_though_no_file_holds_them(digits, tmp_path):
+    out, result = digits
+    named = Corrections((Correction(result.names[0], "six"),))
+    for kind, name in {"folders": "f", "coco": "c.json", "label-studio": "l"}.items():
+        export_results(out, tmp_path / name, kind, corrections=named)
+    assert len(list((tmp_path / "f").rglob("*.png"))) == 2200
+    assert len(list((tmp_path / "f" / "six").iterdir())) == 1
+    export_results(out, tmp_path / "known.npz", "known", corrections=named)
+    with np.load(tmp_path / "known.npz") as known:
+        assert known["x"].shape == (1801, 8, 8)
+        assert known["y"][-1] == "six"
 
 
 def test_results_of_folds_are_decided_anew_as_others_are(finished, tmp_path):

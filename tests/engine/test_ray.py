@@ -146,7 +146,7 @@ class WrappedEngine:
 
 @pytest.fixture
 def started():
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
@@ -221,6 +221,7 @@ def test_why_training_fails_is_said_in_one_line(data, tmp_path):
 def test_the_engine_starts_once_and_that_is_told_apart(data, tmp_path, monkeypatch):
     starts, init = [], ray.init
     monkeypatch.setattr(ray, "init", lambda **facts: starts.append(facts) or init(**facts))
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")  # of one that nobody asked for
     run(data, tmp_path / "out", RayEngine(n_workers=1))
     assert len(starts) == 1
     assert not ray.is_initialized()

@@ -58,8 +58,7 @@ class Origin:
     def open_pool(self, seed: int) -> Source:
         """The items of the pool, as they lie there now; nothing is decoded yet."""
         if self.pool is None:
-            items = demo_items(seed)[1]
-            return Source(Path(DIGITS), items.names, items.inputs, items.labels)
+            return demo_sources(seed)[1]
         if is_parted(self.pool):
             return open_parts(self.pool, self.text_column).whole()
         return open_items(Path(self.pool), self.text_column)
@@ -79,6 +78,14 @@ def demo_items(seed: int) -> tuple[Items, Items]:
         Items(_numbered(len(known_names)), split.known.inputs, known_names),
         Items(_numbered(len(pool_names)), split.pool, pool_names),
     )
+
+
+def demo_sources(seed: int) -> tuple[Source, Source]:
+    """The same, as what files hold is opened."""
+    known, pool = (
+        Source(Path(DIGITS), items.names, items.inputs, items.labels) for items in demo_items(seed)
+    )
+    return known, pool
 
 
 def _numbered(n: int) -> list[str]:

@@ -20,7 +20,7 @@ def connected(address: str | None = None, n_workers: int | None = None) -> Itera
     if is_ours:
         try:
             ray.init(
-                address=address,
+                address=address or "local",  # else whatever was left of another one is joined
                 num_cpus=None if address else n_workers,
                 log_to_driver=False,
                 include_dashboard=False,

@@ -64,7 +64,13 @@ FORMS = (
 
 def describe_forms(project: Project) -> list[JsonObject]:
     """The forms that the items of a project can have."""
-    return [asdict(form) for form in FORMS if form.id != LINKS or are_files(project)]
+    origin = project.opened.result.origin if project.pool else None
+    can = {
+        LINKS: are_files(project),
+        # A stream has its labelled items in itself.
+        "known": origin is not None and (origin.known is not None or origin.is_demo),
+    }
+    return [asdict(form) for form in FORMS if can.get(form.id, True)]
 
 
 def are_files(project: Project) -> bool:
@@ -105,6 +111,6 @@ def write_export(project: Project, name: str) -> Path:
 def _target(project: Project, place: Path, form: Form) -> Path:
     """Labelled items are a folder where they are files, else a table like the one they came in."""
     origin = project.opened.result.origin
-    if form.id == "known" and not are_files(project) and origin and origin.known:
-        return place / Path(origin.known).name
+    if form.id == "known" and not are_files(project) and origin:
+        return place / (Path(origin.known).name if origin.known else f"{form.place}.npz")
     return place / form.place

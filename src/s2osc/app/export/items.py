@@ -60,6 +60,7 @@ class LabelledPool:
     classes: tuple[str, ...]  # that the program knows
     program: str  # with its version
     origin: Origin | None
+    seed: int  # of the run
     text_column: str | None  # that items have their texts in
     items: tuple[LabelledItem, ...]
 
@@ -118,6 +119,7 @@ def read_labelled(version: Path) -> LabelledPool:
         classes=summary.classes,
         program=program,
         origin=summary.origin,
+        seed=summary.seed,
         text_column=_text_column(version),
         items=items,
     )
@@ -168,15 +170,19 @@ def _text_column(version: Path) -> str | None:
 
 def open_source(pool: LabelledPool, path: Path | None, option: str = "--pool") -> Source:
     """The items themselves, in the order of the labels, from where the run found them."""
-    known = path or (Path(pool.origin.pool) if pool.origin and pool.origin.pool else None)
-    if known is None:
-        raise DataError(
-            f"these results do not say where their items lie; give the pool with {option}"
-        )
-    if not known.exists():
-        raise DataError(f"there is no {known} any more; give the pool with {option}")
-    source = open_items(known, pool.text_column)
-    return source.keep(rows_of(pool.names, source.names, known, option))
+    if path is None:
+        if pool.origin is None:
+            raise DataError(
+                f"these results do not say where their items lie; give the pool with {option}"
+            )
+        if pool.origin.pool is None:
+            digits = pool.origin.open_pool(pool.seed)
+            return digits.keep(rows_of(pool.names, digits.names, digits.path, option))
+        path = Path(pool.origin.pool)
+    if not path.exists():
+        raise DataError(f"there is no {path} any more; give the pool with {option}")
+    source = open_items(path, pool.text_column)
+    return source.keep(rows_of(pool.names, source.names, path, option))
 
 
 def headers_of(source: Source, max_megapixels: float) -> list[Header]:

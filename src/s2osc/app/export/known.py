@@ -12,6 +12,7 @@ import pyarrow as pa
 from s2osc.app.answer_tables import TABLE_WRITERS
 from s2osc.app.export.folders import category_folder, folder_name, write_items
 from s2osc.app.export.items import LabelledPool, rows_of
+from s2osc.app.origin import demo_sources
 from s2osc.data.columns import Table
 from s2osc.data.inputs import UNKNOWN_NAME, Source, open_known_and_pool
 from s2osc.data.tables import TEXT
@@ -51,7 +52,28 @@ class NextKnown:
 
 def open_next_known(pool: LabelledPool, known: Path | None, items: Path | None) -> NextKnown:
     """The labelled items of the run and the named items of its pool."""
+    named = [i for i in pool.items if i.by_person and i.label != UNKNOWN_NAME]
+    before, there = open_sources(pool, known, items)
+    if not named:
+        raise DataError(
+            "no item of the pool was given a class by a person, so there is nothing to add to the "
+            "labelled items; give --corrections"
+        )
+    rows = rows_of([item.item for item in named], there.names, there.path)
+    return NextKnown(
+        known=before,
+        added=there.keep(rows),
+        labels=[*(before.labels or []), *(item.label for item in named)],
+    )
+
+
+def open_sources(
+    pool: LabelledPool, known: Path | None, items: Path | None
+) -> tuple[Source, Source]:
+    """The labelled items and the pool of a run, from where they lie."""
     origin = pool.origin
+    if origin and origin.is_demo and known is None and items is None:
+        return demo_sources(pool.seed)
     places = []
     for option, given, found in (
         ("--known", known, origin and origin.known),
@@ -62,16 +84,8 @@ def open_next_known(pool: LabelledPool, known: Path | None, items: Path | None) 
             gone = f"there is no {place} any more" if place else "these results name no files"
             raise DataError(f"{gone}; give {option}")
         places.append(place)
-    named = [i for i in pool.items if i.by_person and i.label != UNKNOWN_NAME]
-    if not named:
-        raise DataError(
-            "no item of the pool was given a class by a person, so there is nothing to add to the "
-            "labelled items; give --corrections"
-        )
     opened = open_known_and_pool(*places, text_column=pool.text_column)
-    rows = rows_of([item.item for item in named], opened.pool.names, places[1])
-    before = opened.known.labels or []
-    return NextKnown(opened.known, opened.pool.keep(rows), [*before, *(i.label for i in named)])
+    return opened.known, opened.pool
 
 
 def write_class_folders(stage: Path, found: NextKnown, *, link: bool) -> None:

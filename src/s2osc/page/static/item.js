@@ -56,7 +56,7 @@ function why(model, row, item) {
   if (item.learnt) return "A person named it, and the model learnt from it.";
   const rate = model.rate ?? model.project.operating_point;
   const strange = `${percent(item.p_known)} of known items are at least as strange as this one`;
-  const near = `Its nearest known class is ${item.nearest}`;
+  const near = `Were it of a known class, the model would say ${item.nearest}`;
   if (item.p_known <= rate * (1 + 1e-6)) return `The model calls it unknown: only ${strange}, and up to ${percent(rate)} count as unknown. ${near}.`;
   return `The model calls it ${item.nearest} (${percent(item.nearest_confidence)} sure, were it known): ${strange}, more than the ${percent(rate)} that would count as unknown.`;
 }

@@ -32,7 +32,7 @@ export function checkView(app) {
     note: () => "What the model says is hidden, so that your labels measure it fairly. Skip what you cannot tell.",
     agree: () => null,
     above: h("div", { class: "check-head" }, h("div", { class: "row" }, bar, h("span", { class: "soft", id: "check-count" }),
-      [30, 100, 300].map((each) => h("button", { type: "button", class: "quiet", onclick: () => { n = each; load(); } }, `${each}`))), figures),
+      h("span", { class: "soft" }, "How many:"), [30, 100, 300].map((each) => h("button", { type: "button", class: "quiet", onclick: () => { n = each; load(); } }, `${each}`))), figures),
   });
   const draw = view.draw;
   view.draw = () => {
