@@ -30,7 +30,7 @@ def random():
 def chances(model, items):
     spread = class_spread(BLOBS, CLASSES)
     parts = find_parts(items, MOST_GROUPS, random())
-    return model.chances(measure_numbers(items, parts, spread, random()))
+    return model.chances(measure_numbers(items, parts, spread))
 
 
 def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():

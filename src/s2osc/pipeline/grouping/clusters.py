@@ -1,7 +1,7 @@
 """Group the unknown items, and estimate how many groups there are.
 
-The items lie in a tree of possible groups (``evidence.py``); episodes on the known classes tell how
-probable each number of groups is (``number.py``). The tree has groups for any other number, too.
+The items lie in groups of every number (``evidence.py``); episodes on the known classes tell how
+probable each number is (``number.py``). A tree around the likely one has groups for all others.
 """
 
 from dataclasses import dataclass, replace
@@ -124,20 +124,19 @@ def group_unknown(
     if len(unknown) == 0:
         return Grouping(unknown, np.zeros(0, int), ONE_LEAF, (0,), np.ones(1), np.inf, 0)
     random = rng(seed, "groups")
-    items = unknown[np.sort(random.permutation(len(unknown))[:N_FITTED])]
-    items = items[_apart_from_known(items, known)]
-    radius = _loneliest(known, labels, random)
-    items = items[_with_company(items, radius)]
+    items, radius = choose_items(unknown, known, labels, random)
     spread = class_spread(known, labels) if len(labels) else 1.0
     asked = settings.n_groups
     parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
     chances, n_episodes = np.ones(1), 0
     if len(np.unique(items, axis=0)) >= FEWEST:
         model = learn_number(known if reduced is None else reduced, labels, random)
-        chances = model.chances(measure_numbers(items, parts, spread, random))
+        chances = model.chances(measure_numbers(items, parts, spread))
         n_episodes = model.n_episodes
+    likely = parts.tree.with_chances(chances).likely_number()
+    number = likely if asked is None else min(asked, parts.tree.n_leaves)
+    parts = parts.around(number)
     tree = parts.tree.with_chances(chances)
-    number = tree.likely_number() if asked is None else min(asked, tree.n_leaves)
     return Grouping(
         items=items,
         leaves=parts.leaves,
@@ -147,6 +146,16 @@ def group_unknown(
         radius=radius,
         n_episodes=n_episodes,
     )
+
+
+def choose_items(
+    unknown: np.ndarray, known: np.ndarray, labels: np.ndarray, random: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """The items that groups are found with, and the radius beyond which an item is scattered."""
+    items = unknown[np.sort(random.permutation(len(unknown))[:N_FITTED])]
+    items = items[_apart_from_known(items, known)]
+    radius = _loneliest(known, labels, random)
+    return items[_with_company(items, radius)], radius
 
 
 def _apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
