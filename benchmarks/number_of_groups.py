@@ -4,7 +4,7 @@
 
 Each file holds x, vectors or images, and y, their classes. Of each, pools are drawn as a run leaves
 them to the grouping: some classes are known, one to five (of many classes up to ten) are not, in
-every second pool some of these are rare; a part of the unknown items is missed, those nearest to
+every fourth pool some of these are rare; a part of the unknown items is missed, those nearest to
 known ones first, and a few known items are among them by mistake. Prints how often the weights
 learnt from all other files find the number within one, and, of all files, the scale of each measure
 and its default weight, as they stand in ``pipeline/grouping/number.py``.
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from s2osc.pipeline.grouping.clusters import choose_items
+from s2osc.pipeline.grouping.company import choose_items
 from s2osc.pipeline.grouping.evidence import (
     MEASURES,
     MOST_GROUPS,
@@ -29,7 +29,7 @@ from s2osc.pipeline.grouping.number import Choice, fit_weights
 from s2osc.pipeline.grouping.space import fit_space
 from s2osc.types import UNKNOWN
 
-N_ROUNDS = 4
+N_ROUNDS = 6
 NUMBERS = (1, 2, 3, 4, 5, 8, 10)
 N_IN_POOL = 100  # items of a known class
 RAREST = 0.06  # of the items of the first unknown class
@@ -56,7 +56,7 @@ def measured(
     if number > len(classes) - n_known:
         return
     n_labelled, n_unknown = random.choice([60, 200]), random.choice([200, 600])
-    rare = random.random() < 0.5
+    rare = random.random() < 0.25
     known, pool, truth = [], [], []
     for place, c in enumerate(classes[: n_known + number]):
         rows = random.permutation(np.flatnonzero(labels == c))

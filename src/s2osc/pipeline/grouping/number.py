@@ -12,6 +12,7 @@ import numpy as np
 
 from s2osc.lazy import lazily
 from s2osc.pipeline.episodes import EpisodeSettings, draw_episodes
+from s2osc.pipeline.grouping.company import apart_from_known
 from s2osc.pipeline.grouping.evidence import (
     MEASURES,
     MOST_GROUPS,
@@ -24,12 +25,12 @@ from s2osc.pipeline.grouping.space import whitened, within_class_whitening
 optimize = lazily("scipy.optimize")
 
 DEFAULT_WEIGHTS = {
-    "silhouette in the modes": (0.187, 1.21),
-    "gap after the modes": (0.595, 0.29),
-    "one group": (0.249, 1.34),
-    "logarithm of the number": (0.755, 1.25),
-    "narrower than known classes": (0.203, -1.05),
-    "share of the smallest group": (1.041, 0.68),
+    "silhouette in the modes": (0.194, 1.66),
+    "gap after the modes": (0.677, 0.54),
+    "one group": (0.249, 1.91),
+    "logarithm of the number": (0.755, 1.84),
+    "narrower than known classes": (0.179, -0.63),
+    "share of the smallest group": (1.042, 0.92),
 }
 """Of each measure, how much it varies between the numbers of a pool, and its weight over that.
 ``benchmarks/number_of_groups.py`` learnt them from pools of pendigits, 8x8 digits, MNIST, titles
@@ -86,6 +87,7 @@ def try_episodes(
         whitening = within_class_whitening(reduced[episode.others], own)
         items = whitened(reduced[episode.hidden], whitening)
         others = whitened(reduced[episode.others], whitening)
+        items = items[apart_from_known(items, others)]  # as those of a pool
         if not len(own):
             others, own = items, labels[episode.hidden]
         parts = find_parts(items, MOST_GROUPS, random)
