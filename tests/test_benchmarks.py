@@ -124,5 +124,5 @@ def test_default_weights_are_learnt_from_files(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(number_of_groups, "N_ROUNDS", 1)
     number_of_groups.main([str(tmp_path / "blobs.npz")])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "18 episodes"
+    assert lines[0] == "3 pools"  # three of six classes are known
     assert len(lines) == 1 + len(number_of_groups.MEASURES)

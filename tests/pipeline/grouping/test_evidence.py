@@ -1,18 +1,18 @@
-"""The tree of some items, its cuts, and what speaks for each number of groups."""
+"""Some items in every number of groups, and what speaks for each number."""
 
 import numpy as np
 import pytest
-from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.metrics import adjusted_rand_score, silhouette_samples
 
+from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.evidence import (
     MEASURES,
     MOST_GROUPS,
+    Parts,
     class_spread,
     find_parts,
     measure_numbers,
     silhouettes,
-    top_of_tree,
 )
 from samples import make_blobs
 
@@ -24,22 +24,32 @@ def random():
 
 
 def measures(items):
-    found = measure_numbers(items, find_parts(items, MOST_GROUPS, random()), 8.0, random())
+    found = measure_numbers(items, find_parts(items, MOST_GROUPS, random()), 8.0)
     return dict(zip(MEASURES, found.T, strict=True))
-
-
-def test_the_cuts_of_the_tree_are_those_of_the_hierarchy():
-    merges = linkage(BLOBS, "ward")
-    tree, leaves = top_of_tree(merges, 9)
-    for n in range(1, 10):
-        own = np.array(tree.cut(n))[leaves]
-        assert adjusted_rand_score(own, fcluster(merges, n, "maxclust")) == 1
 
 
 def test_blobs_are_the_first_parts():
     parts = find_parts(BLOBS, MOST_GROUPS, random())
     assert adjusted_rand_score(parts.groups(4), CLASSES) == 1
     assert sum(parts.tree.sizes) == len(BLOBS)
+
+
+def test_groups_are_mended_where_a_tree_has_split_wrongly():
+    corners = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
+    places = np.repeat(corners, 20, axis=0) + random().normal(size=(60, 2))
+    wrong = np.repeat([0, 1, 2, 0, 1, 2], [15, 10, 10, 5, 10, 10])
+    tree = GroupTree(((1, -1), (-2, -3)), (0.0, 0.0), (20, 20, 20))
+    mended = Parts(tree, wrong, places, np.zeros(2)).groups(3)
+    assert adjusted_rand_score(mended, np.repeat([0, 1, 2], 20)) == 1
+
+
+@pytest.mark.parametrize("number", [1, 2, 7])
+def test_a_tree_around_a_number_has_its_groups_as_a_cut(number):
+    parts = find_parts(BLOBS, MOST_GROUPS, random())
+    around = parts.around(number)
+    cut = np.array(around.tree.cut(number))[around.leaves]
+    assert adjusted_rand_score(cut, parts.groups(number)) == 1
+    assert around.tree.n_leaves == parts.tree.n_leaves
 
 
 def test_items_that_are_the_same_are_never_parted():
@@ -54,19 +64,19 @@ def test_every_number_is_measured_and_one_group_has_no_silhouette():
     assert all(
         len(column) == MOST_GROUPS and np.isfinite(column).all() for column in found.values()
     )
-    assert found["silhouette along the links"][0] == 0
+    assert found["silhouette in the modes"][0] == 0
     assert found["one group"].tolist() == [1] + [0] * (MOST_GROUPS - 1)
 
 
 def test_what_speaks_for_the_right_number_is_highest_there():
     found = measures(BLOBS)
-    assert found["silhouette along the links"].argmax() + 1 == 4
-    assert found["agreement of halves"][3] > 0.99 > found["agreement of halves"][4:].max()
+    assert found["silhouette in the modes"].argmax() + 1 == 4
+    assert found["gap after the modes"].argmax() + 1 == 4
     assert found["narrower than known classes"][0] == 0 < found["narrower than known classes"][8]
 
 
 def test_items_are_measured_that_have_one_part():
-    assert measures(np.ones((40, 3)))["silhouette along the links"].tolist() == [0]
+    assert measures(np.ones((40, 3)))["silhouette in the modes"].tolist() == [0]
 
 
 @pytest.mark.parametrize("n", [2, 5])

@@ -12,10 +12,12 @@ from s2osc.pipeline.grouping.evidence import (
 )
 from s2osc.pipeline.grouping.number import (
     DEFAULT,
+    EPISODES,
     Choice,
     NumberModel,
     fit_weights,
     learn_number,
+    try_episodes,
 )
 from samples import make_blobs
 
@@ -30,7 +32,7 @@ def random():
 def chances(model, items):
     spread = class_spread(BLOBS, CLASSES)
     parts = find_parts(items, MOST_GROUPS, random())
-    return model.chances(measure_numbers(items, parts, spread, random()))
+    return model.chances(measure_numbers(items, parts, spread))
 
 
 def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():
@@ -40,6 +42,14 @@ def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():
         found = chances(model, make_blobs(60, n, distance=9.0, seed=5)[0])
         assert found.sum() == pytest.approx(1)
         assert found.argmax() + 1 == n
+
+
+def test_mistaken_items_are_no_group_of_an_episode():
+    choices = try_episodes(*make_blobs(60, 5, distance=12.0), EPISODES, random())
+    several = [choice for choice in choices if choice.right > 1]
+    silhouettes = list(MEASURES).index("silhouette in the modes")
+    found = [1 + choice.measures[:, silhouettes].argmax() for choice in several]
+    assert found == [choice.right for choice in several]
 
 
 def test_without_episodes_the_weights_are_the_default_ones():

@@ -1,7 +1,7 @@
 """Group the unknown items, and estimate how many groups there are.
 
-The items lie in a tree of possible groups (``evidence.py``); episodes on the known classes tell how
-probable each number of groups is (``number.py``). The tree has groups for any other number, too.
+The items lie in groups of every number (``evidence.py``); episodes on the known classes tell how
+probable each number is (``number.py``). A tree around the likely one has groups for all others.
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ import numpy as np
 from s2osc.arrays import chunks, nearest_rows
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
+from s2osc.pipeline.grouping.company import N_VOTES, choose_items
 from s2osc.pipeline.grouping.evidence import (
     MOST_GROUPS,
     class_spread,
@@ -23,16 +24,7 @@ from s2osc.settings import require_least
 
 neighbors = lazily("sklearn.neighbors")
 
-N_FITTED = 800
-"""Items to find the groups with; all others join their neighbours. Time and memory grow with the
-square of it; a group of 2 % still has 16 items."""
-N_VOTES = 5
-N_OF_CLASS = 40
 FEWEST = 30  # with fewer items, one group is likely: a split could be chance
-
-LONELY = 2.0
-"""Times the loneliest known item: the tail of a class whose items are farther apart than those of
-any known class is not yet scattered."""
 
 
 @dataclass(frozen=True)
@@ -119,20 +111,19 @@ def group_unknown(
     if len(unknown) == 0:
         return Grouping(unknown, np.zeros(0, int), ONE_LEAF, (0,), np.ones(1), np.inf, 0)
     random = rng(seed, "groups")
-    items = unknown[np.sort(random.permutation(len(unknown))[:N_FITTED])]
-    items = items[_apart_from_known(items, known)]
-    radius = _loneliest(known, labels, random)
-    items = items[_with_company(items, radius)]
+    items, radius = choose_items(unknown, known, labels, random)
     spread = class_spread(known, labels) if len(labels) else 1.0
     asked = settings.n_groups
     parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
     chances, n_episodes = np.ones(1), 0
     if len(np.unique(items, axis=0)) >= FEWEST:
         model = learn_number(known if reduced is None else reduced, labels, random)
-        chances = model.chances(measure_numbers(items, parts, spread, random))
+        chances = model.chances(measure_numbers(items, parts, spread))
         n_episodes = model.n_episodes
+    likely = parts.tree.with_chances(chances).likely_number()
+    number = likely if asked is None else min(asked, parts.tree.n_leaves)
+    parts = parts.around(number)
     tree = parts.tree.with_chances(chances)
-    number = tree.likely_number() if asked is None else min(asked, tree.n_leaves)
     return Grouping(
         items=items,
         leaves=parts.leaves,
@@ -142,43 +133,6 @@ def group_unknown(
         radius=radius,
         n_episodes=n_episodes,
     )
-
-
-def _apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """(n,) whether an item is not surrounded by known ones, which would bridge the groups."""
-    everyone = np.ones(len(items), bool)
-    if len(known) == 0:
-        return everyone
-    search = neighbors.NearestNeighbors(n_neighbors=min(10, len(items)), algorithm="brute")
-    search.fit(np.concatenate([items, known]))
-    is_known = search.kneighbors(items, return_distance=False) >= len(items)
-    is_apart = is_known.mean(1) <= 0.5
-    return is_apart if 2 * is_apart.sum() >= len(items) else everyone
-
-
-def _with_company(items: np.ndarray, radius: float) -> np.ndarray:
-    """(n,) whether an item has its neighbours within a radius; all have, where most have not."""
-    everyone = np.ones(len(items), bool)
-    if len(items) <= N_VOTES or not np.isfinite(radius):
-        return everyone
-    has_company = _fifth_neighbour(items) <= radius
-    return has_company if 2 * has_company.sum() >= len(items) else everyone
-
-
-def _loneliest(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> float:
-    """Twice the largest distance of a known item to its fifth neighbour in its class.
-
-    Of each class a few items are drawn, about as many as a small group has among those fitted: the
-    fewer there are, the farther are neighbours.
-    """
-    classes = [random.permutation(known[labels == c])[:N_OF_CLASS] for c in np.unique(labels)]
-    farthest = [_fifth_neighbour(rows).max() for rows in classes if len(rows) > 4 * N_VOTES]
-    return LONELY * float(max(farthest)) if farthest else np.inf
-
-
-def _fifth_neighbour(rows: np.ndarray) -> np.ndarray:
-    search = neighbors.NearestNeighbors(n_neighbors=N_VOTES, algorithm="brute").fit(rows)
-    return np.asarray(search.kneighbors()[0][:, -1])
 
 
 def _spreads(

@@ -1,28 +1,31 @@
-"""A tree of some items, cut at every number of groups, and what speaks for each number.
+"""Some items in every number of groups, and what speaks for each number.
 
 Items are linked to their neighbours; the slowest modes of a walk along these links are coordinates
-in which what hangs together lies together, whatever its shape. Ward's method makes a tree of them.
-Its cuts are measured: how far groups are apart, whether halves of the items give the same ones, how
-wide they are beside known classes. Which of these measures find the right number is another matter
-(``number.py``).
+in which what hangs together lies together, whatever its shape. Ward's method makes a tree of them,
+and k-means mends its cuts, in the modes that tell so many groups apart: n - 1 modes for n groups.
+These groups are measured: how far they are apart, how much slower their modes are than the next,
+how wide they are beside known classes. Which of these measures find the right number is another
+matter (``number.py``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.graph import slowest_coordinates
+from s2osc.pipeline.grouping.hierarchy import merges_around, top_of_tree
 
 hierarchy = lazily("scipy.cluster.hierarchy")
 
 MOST_GROUPS = 15
 N_NEIGHBOURS = 40
-N_HALVINGS = 2
+MOST_STEPS = 30  # of k-means, which from the cut of a tree has hardly far to go
+SMALL_GAP = 0.02  # of what is left after a step: less is chance, and all such gaps are alike
 MEASURES = {
-    "silhouette along the links": 1,
-    "agreement of halves": 1,
+    "silhouette in the modes": 1,
+    "gap after the modes": 1,
     "one group": 0,
     "logarithm of the number": 0,
     "narrower than known classes": -1,
@@ -37,68 +40,71 @@ class Parts:
 
     tree: GroupTree
     leaves: np.ndarray  # (n,)
-    places: np.ndarray  # (n, m) coordinates along the links
+    places: np.ndarray  # (n, m) the slowest modes, the slowest first
+    slowness: np.ndarray  # (m,) how much of each mode is left after a step
 
-    def groups(self, n: int) -> np.ndarray:
-        """(n,) the group of each item, where there are n groups."""
-        return np.array(self.tree.cut(n))[self.leaves]
+    def groups(self, number: int) -> np.ndarray:
+        """(n,) the group of each item, where there are so many groups."""
+        groups = np.array(self.tree.cut(number))[self.leaves]
+        return mend(self.modes(number), groups) if number > 1 else groups
+
+    def modes(self, number: int) -> np.ndarray:
+        """(n, number - 1): the places that tell so many groups apart."""
+        return self.places[:, : max(number - 1, 1)]
+
+    def gap(self, number: int) -> float:
+        """How much slower these modes are than the next one; 0 of one group or without a next."""
+        if not 1 < number <= len(self.slowness):
+            return 0.0
+        return float(self.slowness[number - 2] - self.slowness[number - 1])
+
+    def around(self, number: int) -> "Parts":
+        """The same with another tree, in which so many groups are a cut."""
+        if number == 1:
+            return self
+        merges = merges_around(self.places, self.groups(number))
+        tree, leaves = top_of_tree(merges, self.tree.n_leaves)
+        return replace(self, tree=tree, leaves=leaves)
 
 
 def find_parts(items: np.ndarray, n_leaves: int, random: np.random.Generator) -> Parts:
     """Items in at most so many leaves; items that are the same share one."""
     n = len(items)
     if n < 2 or not np.ptp(items, axis=0).any():
-        return Parts(GroupTree((), (), (n,)), np.zeros(n, int), items)
+        return Parts(GroupTree((), (), (n,)), np.zeros(n, int), items, np.zeros(0))
     k = min(N_NEIGHBOURS, n // 5)
-    places = slowest_coordinates(items, k, random) if k > 1 else items
+    places, slowness = slowest_coordinates(items, k, random) if k > 1 else _principal(items)
     merges = hierarchy.linkage(places, "ward")
     # Copies of an item have places that differ by rounding.
     is_split = merges[:, 2] > 1e-9 * merges[-1, 2]
     n_leaves = min(n_leaves, len(np.unique(items, axis=0)), int(is_split.sum()) + 1)
     tree, leaves = top_of_tree(merges, n_leaves)
-    return Parts(tree, leaves, places)
+    return Parts(tree, leaves, places, slowness)
 
 
-def top_of_tree(merges: np.ndarray, n_leaves: int) -> tuple[GroupTree, np.ndarray]:
-    """The last splits of a hierarchy of scipy's, the last one first, and the leaf of each item.
+def mend(places: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """k-means that starts from groups; they stay as they are where one of them would vanish.
 
-    >>> merges = hierarchy.linkage(np.array([[0.0], [1.0], [9.0], [30.0]]), "ward")
-    >>> tree, leaves = top_of_tree(merges, 3)
-    >>> tree.sides, leaves.tolist()
-    (((-1, 1), (-2, -3)), [2, 2, 1, 0])
+    >>> mend(np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([0, 0, 1, 1])).tolist()
+    [0, 0, 0, 1]
     """
-    n = len(merges) + 1
-    first = n - n_leaves  # the merge that the last split undoes
-    sides: list[tuple[int, ...]] = []
-    leaf_of, n_found = np.zeros(2 * n - 1, int), 0
-    for merge in range(n - 2, -1, -1):
-        pair = []
-        for below in merges[merge, :2].astype(int):
-            if merge < first:
-                leaf_of[below] = leaf_of[n + merge]
-            elif below >= n + first:
-                pair.append(2 * n - 2 - below)
-            else:
-                leaf_of[below] = n_found
-                pair.append(~n_found)
-                n_found += 1
-        if pair:
-            sides.append(tuple(int(side) for side in pair))
-    leaves = leaf_of[:n]
-    sizes = tuple(np.bincount(leaves, minlength=n_leaves).tolist())
-    return GroupTree(tuple(sides), (0.0,) * len(sides), sizes), leaves
+    number = groups.max() + 1
+    for _ in range(MOST_STEPS):
+        member = np.eye(number)[groups]
+        centres = member.T @ places / member.sum(0)[:, None]
+        nearest = ((centres**2).sum(1) - 2 * places @ centres.T).argmin(1)
+        if (nearest == groups).all() or len(np.unique(nearest)) < number:
+            break
+        groups = nearest
+    return groups
 
 
-def measure_numbers(
-    items: np.ndarray, parts: Parts, known_spread: float, random: np.random.Generator
-) -> np.ndarray:
+def measure_numbers(items: np.ndarray, parts: Parts, known_spread: float) -> np.ndarray:
     """(number, len(MEASURES)): what speaks for one group, two groups, and so on.
 
     ``known_spread`` is the mean squared distance of known items to the centre of their class.
     """
-    distances = _distances(parts.places)
     most = min(parts.tree.n_leaves, MOST_GROUPS)
-    halves = [Halves.of(items, most, random) for _ in range(N_HALVINGS)]
     rows = []
     for number in range(1, most + 1):
         groups = parts.groups(number)
@@ -106,8 +112,8 @@ def measure_numbers(
         spread = float(((items - centres[groups]) ** 2).sum(1).mean())
         rows.append(
             [
-                silhouettes(distances, groups).mean(),
-                np.mean([each.agreement(items, number) for each in halves]),
+                silhouettes(_distances(parts.modes(number)), groups).mean(),
+                np.log(parts.gap(number) + SMALL_GAP),
                 float(number == 1),
                 np.log(number),
                 max(-np.log(spread / max(known_spread, 1e-12) + 1e-6), 0.0),
@@ -115,37 +121,6 @@ def measure_numbers(
             ]
         )
     return np.array(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """Two halves of some items, each with a tree of its own."""
-
-    rows: tuple[np.ndarray, np.ndarray]
-    parts: tuple[Parts, Parts]
-
-    @classmethod
-    def of(cls, items: np.ndarray, most: int, random: np.random.Generator) -> "Halves":
-        a, b = np.array_split(random.permutation(len(items)), 2)
-        trees = find_parts(items[a], most, random), find_parts(items[b], most, random)
-        return cls((a, b), trees)
-
-    def agreement(self, items: np.ndarray, number: int) -> float:
-        """Prediction strength: are the groups of a half those of the other's nearest centres?
-
-        Of the worst group the share of pairs that stay together, in the mean of both halves.
-        """
-        groups = [part.groups(min(number, part.tree.n_leaves)) for part in self.parts]
-        found = []
-        for here, there in ((0, 1), (1, 0)):
-            own, rows = groups[here], items[self.rows[here]]
-            centres = _centres(items[self.rows[there]], groups[there])
-            nearest = ((centres**2).sum(1) - 2 * rows @ centres.T).argmin(1)
-            counts = np.zeros((own.max() + 1, len(centres)))
-            np.add.at(counts, (own, nearest), 1)
-            pairs, sizes = (counts * (counts - 1)).sum(1), counts.sum(1)
-            found.append(float((pairs / np.maximum(sizes * (sizes - 1), 1)).min()))
-        return float(np.mean(found))
 
 
 def silhouettes(distances: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -172,6 +147,12 @@ def class_spread(rows: np.ndarray, labels: np.ndarray) -> float:
 
 def _centres(rows: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return np.stack([rows[groups == group].mean(0) for group in range(groups.max() + 1)])
+
+
+def _principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A few items along principal axes, the widest first; none of them is slower than others."""
+    u, s, _ = np.linalg.svd(rows - rows.mean(0), full_matrices=False)
+    return np.asarray(u * s), np.zeros(len(s))
 
 
 def _distances(rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,63 @@
+"""Which items groups are found with: not those among known ones, nor those without company."""
+
+import numpy as np
+
+from s2osc.lazy import lazily
+
+neighbors = lazily("sklearn.neighbors")
+
+N_FITTED = 800
+"""Items to find the groups with; all others join their neighbours. Time and memory grow with the
+square of it; a group of 2 % still has 16 items."""
+N_VOTES = 5
+N_OF_CLASS = 40
+LONELY = 2.0
+"""Times the loneliest known item: the tail of a class whose items are farther apart than those of
+any known class is not yet scattered."""
+
+
+def choose_items(
+    unknown: np.ndarray, known: np.ndarray, labels: np.ndarray, random: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """The items that groups are found with, and the radius beyond which an item is scattered."""
+    items = unknown[np.sort(random.permutation(len(unknown))[:N_FITTED])]
+    items = items[apart_from_known(items, known)]
+    radius = _loneliest(known, labels, random)
+    return items[_with_company(items, radius)], radius
+
+
+def apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(n,) whether an item is not surrounded by known ones, which would bridge the groups."""
+    everyone = np.ones(len(items), bool)
+    if len(known) == 0:
+        return everyone
+    search = neighbors.NearestNeighbors(n_neighbors=min(10, len(items)), algorithm="brute")
+    search.fit(np.concatenate([items, known]))
+    is_known = search.kneighbors(items, return_distance=False) >= len(items)
+    is_apart = is_known.mean(1) <= 0.5
+    return is_apart if 2 * is_apart.sum() >= len(items) else everyone
+
+
+def _with_company(items: np.ndarray, radius: float) -> np.ndarray:
+    """(n,) whether an item has its neighbours within a radius; all have, where most have not."""
+    everyone = np.ones(len(items), bool)
+    if len(items) <= N_VOTES or not np.isfinite(radius):
+        return everyone
+    has_company = _fifth_neighbour(items) <= radius
+    return has_company if 2 * has_company.sum() >= len(items) else everyone
+
+
+def _loneliest(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> float:
+    """Twice the largest distance of a known item to its fifth neighbour in its class.
+
+    Of each class a few items are drawn, about as many as a small group has among those fitted: the
+    fewer there are, the farther are neighbours.
+    """
+    classes = [random.permutation(known[labels == c])[:N_OF_CLASS] for c in np.unique(labels)]
+    farthest = [_fifth_neighbour(rows).max() for rows in classes if len(rows) > 4 * N_VOTES]
+    return LONELY * float(max(farthest)) if farthest else np.inf
+
+
+def _fifth_neighbour(rows: np.ndarray) -> np.ndarray:
+    search = neighbors.NearestNeighbors(n_neighbors=N_VOTES, algorithm="brute").fit(rows)
+    return np.asarray(search.kneighbors()[0][:, -1])
