@@ -99,45 +99,46 @@ def anything_unknown(scores: np.ndarray, names: np.ndarray, is_judge: np.ndarray
 
 def _all_tops(scores: np.ndarray, sizes: np.ndarray, n_judges: np.ndarray) -> list[Tops]:
     """The tops of each score, of all names together and of each, items being sorted by name."""
-    ends, judge_ends = np.cumsum(sizes), np.cumsum(n_judges)
-    random, n, found = np.random.default_rng(0), len(scores), []
+    n, starts, judge_starts = len(scores), _starts(sizes), _starts(n_judges)
+    top_ends, random, found = top_sizes(n), np.random.default_rng(0), []
+    by_name = []  # the same for every score: all items of a top have the name
+    for i in range(len(sizes)) if len(sizes) > 1 else ():
+        ends = top_sizes(sizes[i])
+        # As many tests as there are names count as one.
+        chances = _log_chances(ends[:, None], sizes[[i]], n_judges[[i]], weight=len(sizes))
+        by_name.append((ends, chances))
     for score in scores.T:
         # Equal scores are in random order, so that neither pool nor judges come first.
         order = np.lexsort((random.random(n), -score))
-        found.append(_nested_tops(order, slice(None), sizes, n_judges, n, weight=1))
-        if len(sizes) == 1:
-            continue
-        for i, (end, judge_end) in enumerate(zip(ends, judge_ends, strict=True)):
-            own = order[(order >= end - sizes[i]) & (order < end)]
-            judges = slice(judge_end - n_judges[i], judge_end)
-            # As many tests as there are names count as one.
-            found.append(_nested_tops(own, judges, sizes[[i]], n_judges[[i]], n, weight=len(sizes)))
+        name = np.searchsorted(starts, order, side="right") - 1
+        counts = np.stack([np.bincount(name[:end], minlength=len(sizes)) for end in top_ends])
+        chances = _log_chances(counts, sizes, n_judges, weight=1)
+        found.append(Tops(slice(None), _segments(order, top_ends, n), chances))
+        for i, (ends, chances) in enumerate(by_name):
+            judges = slice(judge_starts[i], judge_starts[i] + n_judges[i])
+            found.append(Tops(judges, _segments(order[name == i], ends, n), chances))
     return found
 
 
-def _nested_tops(
-    order: np.ndarray,
-    judges: slice,
-    sizes: np.ndarray,
-    n_judges: np.ndarray,
-    n: int,
-    *,
-    weight: int,
-) -> Tops:
-    """The tops of the items ``order``, highest first, of names of these sizes; ``n`` items in all.
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    return np.asarray(np.cumsum(sizes) - sizes)
+
+
+def _segments(order: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
+    """(n,) the first top that each item of ``order``, highest first, is in."""
+    segment = np.full(n, len(ends))
+    segment[order] = np.searchsorted(ends, np.arange(len(order)), side="right")
+    return segment
+
+
+def _log_chances(
+    counts: np.ndarray, sizes: np.ndarray, n_judges: np.ndarray, *, weight: int
+) -> list[np.ndarray]:
+    """Of each top, which has ``counts`` (tops, names) items of names of these sizes.
 
     ``weight`` multiplies the chances, to compare them with those of other rankings.
     """
-    ends = top_sizes(len(order))
-    segment = np.full(n, len(ends))
-    segment[order] = np.searchsorted(ends, np.arange(len(order)), side="right")
-    starts = np.cumsum(sizes) - sizes
-    if len(sizes) == 1:
-        counts = ends[:, None]
-    else:
-        name = np.searchsorted(starts, order, side="right") - 1
-        counts = np.stack([np.bincount(name[:end], minlength=len(sizes)) for end in ends])
-    sums = [np.ones(1)] * len(ends)
+    sums = [np.ones(1)] * len(counts)
     for size, n_own, in_top in zip(sizes, n_judges, counts.T, strict=True):
         numbers = np.arange(min(in_top.max(), n_own) + 1)
         masses = few_judges(numbers, size, n_own, in_top[:, None])
@@ -145,8 +146,7 @@ def _nested_tops(
         # that a sum is small, its parts are smaller still (Efron). They would take most time.
         n_likely = masses.shape[1] - (masses[:, ::-1] > NEGLIGIBLE).argmax(axis=1)
         sums = [np.convolve(s, mass[:n]) for s, mass, n in zip(sums, masses, n_likely, strict=True)]
-    logs = [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
-    return Tops(judges, segment, logs)
+    return [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
 
 
 def few_judges(found: np.ndarray, size: int, n_judges: int, in_top: np.ndarray) -> np.ndarray:
