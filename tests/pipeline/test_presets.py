@@ -14,6 +14,7 @@ from s2osc.pipeline.presets import (
     PAPER,
     PLAIN,
     PRESETS,
+    QUICK,
     build_method,
     choose_preset,
     with_seeds,
@@ -104,6 +105,14 @@ def test_the_preset_for_vectors_has_seeds_and_one_layer():
     assert HEADS.teacher.network.hidden == HEADS.student.network.hidden == (512,)
 
 
+def test_the_quick_preset_differs_from_the_fast_one_in_the_start_and_the_steps_of_g_alone():
+    assert flatten(QUICK) == flatten(FAST) | {
+        "student.start": "teacher",
+        "student.training.epochs": 1,
+        "student.training.min_steps": 100,
+    }
+
+
 @pytest.mark.parametrize(
     ("device", "vectors", "name"),
     [
@@ -124,7 +133,7 @@ def test_a_preset_that_is_named_is_taken_whatever_the_inputs(name):
 
 
 def test_a_preset_that_is_not_there_is_refused():
-    words = "the preset is 'slow'; give auto, fast or heads or tuned or large or plain or paper"
+    words = "the preset is 'slow'; give auto, fast or quick or heads or tuned or large or plain or"
     with pytest.raises(SettingsError, match=words):
         choose_preset("slow", "cpu")
 

@@ -76,7 +76,7 @@ NEED_SEEDS = (
     "decision.unsure",
 )
 TUNED = "tuned"
-IMAGE_PRESETS = ("fast", "large", "plain", "paper")
+IMAGE_PRESETS = ("fast", "quick", "large", "plain", "paper")
 """Presets of networks for images: with one of them no backbone is chosen for the user."""
 
 
