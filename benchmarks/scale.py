@@ -5,9 +5,9 @@
 
 Gaussian classes of 128 numbers, one item in fifty of a class that is not known, as Parquet files of
 at most half a million rows. Each run is `s2osc classify` in a process of its own, with as many
-threads as there are cores. Printed are its wall time, its seconds of a core, the cost per item of
-the steps that go through the pool, and its peak of memory. ``--ray`` runs the sizes that
-``--ray-sizes`` names with so many workers of Ray, too; its start is told apart.
+threads as there are cores, or with ``--threads``. Printed are its wall time, its seconds of a
+core, the cost per item of the steps that go through the pool, and its peak of memory. ``--ray``
+runs the sizes that ``--ray-sizes`` names with so many workers of Ray, too; its start is told apart.
 
 All of it takes half an hour. It can be done in portions: ``--to`` keeps what the record has of
 other runs, ``--folder`` keeps the items, and ``--prepare`` makes them and stops.
@@ -53,7 +53,8 @@ class Cost:
 
     n: int
     engine: str
-    workers: int  # of Ray; 0: one process, with as many threads as there are cores
+    workers: int  # of Ray; 0: one process
+    threads: int  # of this process
     cores: int
     seconds: float
     core_seconds: float  # of the process that was started; other work on the machine hardly counts
@@ -63,8 +64,8 @@ class Cost:
     load: float  # of the machine, after it
 
     @property
-    def which(self) -> tuple[int, str, int]:
-        return self.n, self.engine, self.workers
+    def which(self) -> tuple[int, str, int, int]:
+        return self.n, self.engine, self.workers, self.threads
 
     @property
     def microseconds_per_item(self) -> float:
@@ -122,12 +123,15 @@ def write_items(folder: Path, n: int) -> None:
 # --- runs ------------------------------------------------------------------------------------
 
 
-def run(folder: Path, n: int, workers: int = 0) -> Cost:
+def run(folder: Path, n: int, workers: int, threads: int) -> Cost:
     """Classify a pool in a process of its own: without workers here, with them by Ray."""
     command = [sys.executable, "-m", "s2osc", "classify", f"--known={folder / 'known.npz'}"]
     command += [f"--pool={folder / 'pool'}", f"--fit-on={min(50_000, n // 2)}"]
     command += ["--engine=ray", f"--workers={workers}"] if workers else []
     environment = {name: value for name, value in os.environ.items() if name not in THREADS}
+    cores = len(os.sched_getaffinity(0))
+    if threads != cores:  # else they are what a user gets, and what Ray gives to each worker
+        environment |= dict.fromkeys(THREADS, str(threads))
     with tempfile.TemporaryDirectory(dir=folder) as place:
         out = Path(place) / "out"
         started = time.perf_counter()
@@ -143,7 +147,8 @@ def run(folder: Path, n: int, workers: int = 0) -> Cost:
         n=n,
         engine="ray" if workers else "local",
         workers=workers,
-        cores=len(os.sched_getaffinity(0)),
+        threads=threads,
+        cores=cores,
         seconds=round(seconds, 1),
         core_seconds=round(used.ru_utime + used.ru_stime, 1),
         per_step=summary["seconds"],
@@ -166,7 +171,7 @@ def kept_or_temporary(folder: Path | None) -> Iterator[Path]:
 def show(cost: Cost) -> None:
     steps = ", ".join(f"{name} {value:.1f}" for name, value in cost.per_step.items())
     print(
-        f"{cost.n:>12,} {cost.engine:<5} {cost.workers or cost.cores} {cost.seconds:>8.1f} s"
+        f"{cost.n:>12,} {cost.engine:<5} {cost.workers or cost.threads} {cost.seconds:>8.1f} s"
         f" {cost.microseconds_per_item:>7.1f} us/item {cost.megabytes:>6.0f} MB   ({steps})",
         flush=True,
     )
@@ -188,18 +193,24 @@ def write_costs(path: Path, costs: Sequence[Cost]) -> None:
 
 def misses(costs: Sequence[Cost]) -> list[str]:
     """What is not as wanted, in words."""
-    local = {cost.n: cost for cost in costs if not cost.workers}
-    flat = [cost.microseconds_per_item for n, cost in local.items() if n >= FLAT_FROM]
-    found = []
-    if flat and max(flat) > FLAT * min(flat):
-        found.append(f"costs per item from {FLAT_FROM:,} on lie {max(flat) / min(flat):.2f} apart")
+    local, found = [cost for cost in costs if not cost.workers], []
+    for threads in sorted({cost.threads for cost in local}):
+        flat = [
+            cost.microseconds_per_item
+            for cost in local
+            if cost.threads == threads and cost.n >= FLAT_FROM
+        ]
+        if flat and max(flat) > FLAT * min(flat):
+            ratio = max(flat) / min(flat)
+            found.append(f"with {threads} threads, costs per item lie {ratio:.2f} apart")
+    whole = {cost.n: cost for cost in local if cost.threads == cost.cores}
     for cost in costs:
-        if cost.workers == cost.cores and cost.n in local:
-            ratio = (cost.seconds - cost.start) / local[cost.n].seconds
+        if cost.workers == cost.cores and cost.n in whole:
+            ratio = (cost.seconds - cost.start) / whole[cost.n].seconds
             print(f"{cost.n:,} items, {cost.workers} workers of Ray: {ratio:.2f} of the local time")
             if ratio > OVERHEAD:
                 found.append(f"Ray takes {ratio:.2f} of the local time at {cost.n:,}")
-    for cost in local.values():
+    for cost in local:
         if cost.seconds > MOST_SECONDS or cost.megabytes > MOST_MEGABYTES:
             found.append(f"{cost.n:,} items take {cost.seconds:.0f} s, {cost.megabytes:.0f} MB")
     return found
@@ -210,7 +221,8 @@ def print_table(costs: Sequence[Cost]) -> None:
     print("| items | engine | wall time | of a core | its start | fit | per item | memory |")
     print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for cost in costs:
-        engine = f"Ray, {cost.workers} workers" if cost.workers else f"local, {cost.cores} threads"
+        number, word = (cost.workers, "worker") if cost.workers else (cost.threads, "thread")
+        engine = f"{'Ray' if cost.workers else 'local'}, {number} {word}{'s' * (number > 1)}"
         start = f"{cost.start:.0f} s" if cost.workers else ""
         core = "" if cost.workers else f"{cost.core_seconds:.0f} s"  # workers are not counted
         print(
@@ -225,6 +237,8 @@ def draw(costs: Sequence[Cost], path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415  (only here)
 
     local = [cost for cost in costs if not cost.workers]
+    fewest = min(cost.threads for cost in local)
+    local = [cost for cost in local if cost.threads == fewest]
     n = [cost.n for cost in local]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     whole = [1e6 * cost.seconds / cost.n for cost in local]
@@ -250,6 +264,8 @@ def main() -> int:
     parser.add_argument("--sizes", type=numbers, default="10000,100000,1000000,10000000")
     parser.add_argument("--ray", type=numbers, default="", help="numbers of workers, such as 1,2")
     parser.add_argument("--ray-sizes", type=numbers, default="1000000")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=int, default=cores, help="of each process that is run")
     parser.add_argument("--folder", type=Path, help="for the items, which stay there")
     parser.add_argument("--prepare", action="store_true", help="make the items and stop")
     parser.add_argument("--to", type=Path, help="a record; what it has of other runs stays")
@@ -271,7 +287,7 @@ def main() -> int:
             runs = [0] if n in options.sizes else []
             runs += options.ray if n in options.ray_sizes else []
             for workers in runs:
-                costs.append(run(folder / str(n), n, workers))
+                costs.append(run(folder / str(n), n, workers, options.threads))
                 show(costs[-1])
                 if options.to:
                     write_costs(options.to, costs)
