@@ -42,6 +42,7 @@ from s2osc.estimator_inputs import (
     check_of_rows,
     choose_preparation,
     labelled_rows,
+    raw_texts,
     seed_of,
     settings_by_name,
     vectors_of_rows,
@@ -214,7 +215,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the known classes and the pool's unknown ones, and answer for the pool."""
-        device = resolve_device(self.device)
+        device, given = resolve_device(self.device), X
         X, y = self._prepare(X, without_missing(y), device)
         check_classification_targets(y)
         self.input_shape_ = X.shape[1:]
@@ -245,6 +246,9 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
                     seed=seed,
                     device=device,
                     over_rows=over_rows,
+                    raw=raw_texts(
+                        given, in_pool, self.preparation_, embedding=self.embedding, device=device
+                    ),
                 )
                 self.model_ = solution.model
                 self.groups_[in_pool] = solution.answer.groups

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.model_description import EmbeddingEntry
+from s2osc.pipeline.sources.matching import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.types import IMAGE_NDIMS, check_inputs
 
@@ -49,6 +51,17 @@ def vectors_of_texts(
         raise DataError("the model was fitted on texts; give a list or series of strings")
     model = restore_text_model(preparation, device, allowed=embedding)
     return compute_text_features(texts.tolist(), model)
+
+
+def raw_texts(
+    X: Any, in_pool: np.ndarray, preparation: Any, *, embedding: str, device: str
+) -> RawItems | None:
+    """The texts of labelled rows and pool, for what a writer does to them; None: no texts."""
+    texts = texts_in(X)
+    if texts is None or not isinstance(preparation, EmbeddingEntry):
+        return None
+    embed = partial(vectors_of_texts, preparation=preparation, embedding=embedding, device=device)
+    return RawItems(texts[in_pool], texts[~in_pool], embed)
 
 
 def vectors_of_rows(X: Any, encoder: TableEncoder, names: Sequence[str] | None) -> np.ndarray:

@@ -20,7 +20,7 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
-from s2osc.pipeline.sources.matching import Photos, suspected_sources
+from s2osc.pipeline.sources.matching import RawItems, suspected_sources
 from s2osc.pipeline.verdict import is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled
 from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
@@ -212,8 +212,8 @@ def test_probabilities_sum_to_one_and_agree_with_scores(method):
 def test_no_truth_can_enter_a_fit():
     # A label of the pool would need an argument, which a reader would see.
     parameters = inspect.signature(S2OSCMethod.fit).parameters
-    assert list(parameters) == ["self", "known", "pool", "seed", "device", "photos"]
-    assert Photos._fields == ("pool", "labelled", "embed")
+    assert list(parameters) == ["self", "known", "pool", "seed", "device", "raw"]
+    assert RawItems._fields == ("pool", "labelled", "embed")
 
 
 def test_steps_and_seconds_of_a_fit_are_told(solution):

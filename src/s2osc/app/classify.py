@@ -412,8 +412,8 @@ def classify_items(
             fit_on=request.fit_on,
             seed=request.seed,
             device=device,
-            # Items of the pool that a person named are labelled photos of both sources.
-            photos=None if corrections.named else represented.photos(known.inputs, pool.inputs),
+            # Items of the pool that a person named are labelled ones of the other source.
+            raw=None if corrections.named else represented.raw(known.inputs, pool.inputs),
         )
     if corrections:
         notes = [*notes, corrections.in_words(known.labels or [])]

@@ -23,7 +23,7 @@ from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import TextModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation
 from s2osc.pipeline.photo_preparation import N_VIEWS, check_version
-from s2osc.pipeline.sources.matching import Photos
+from s2osc.pipeline.sources.matching import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import Stopwatch
 
@@ -132,13 +132,13 @@ class Representation:
         """Images for a page; None of other items."""
         return items if self.shape.kind == "images" and isinstance(items, np.ndarray) else None
 
-    def photos(self, labelled: np.ndarray | Table, pool: np.ndarray | Table) -> Photos | None:
-        """Images that become features, for what a camera does to them; None of other items."""
-        if not isinstance(self.extractor, FeatureExtractor):
+    def raw(self, labelled: np.ndarray | Table, pool: np.ndarray | Table) -> RawItems | None:
+        """Photos or texts that become features, for what a source does to them; else None."""
+        if not isinstance(self.extractor, FeatureExtractor | TextExtractor):
             return None
         assert isinstance(labelled, np.ndarray)
         assert isinstance(pool, np.ndarray)
-        return Photos(pool, labelled, self.extractor.features)
+        return RawItems(pool, labelled, self.extractor.features)
 
     def readable(self, items: np.ndarray | Table) -> np.ndarray | Table | None:
         """Texts, or the columns used, for people to read; None of other items."""

@@ -55,7 +55,7 @@ from s2osc.pipeline.sampling import (
 )
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.solution import Solution, Trust
-from s2osc.pipeline.sources.matching import Photos
+from s2osc.pipeline.sources.matching import RawItems
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.settings import FIT_ON
@@ -410,16 +410,16 @@ def fit_large_pool(
     seed: int,
     device: str = "cpu",
     over_rows: OverRows = at_once,
-    photos: Photos | None = None,
+    raw: RawItems | None = None,
 ) -> Solution:
     """The method for a pool in memory, fitted on a sample of it if it has more items than that.
 
-    ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere. ``photos``
-    are those that the items are features of; a sample is compared by its features alone.
+    ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere. ``raw``
+    is what the items are features of; a sample is compared by its features alone.
     """
     check_fit_on(fit_on)
     if len(pool) <= fit_on:
-        return method.fit(known, pool, seed=seed, device=device, photos=photos)
+        return method.fit(known, pool, seed=seed, device=device, raw=raw)
     clock = Stopwatch()
     with clock("sample"):
         plan = plan_fit(known, method.seeds, fit_on=fit_on, seed=seed)

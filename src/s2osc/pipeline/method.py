@@ -31,9 +31,9 @@ from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.solution import Solution, make_trust
 from s2osc.pipeline.sources.matching import (
     Matched,
-    Photos,
+    RawItems,
     compare_inputs,
-    match_photos,
+    match_raw,
     match_sources,
     suspected_sources,
 )
@@ -137,23 +137,23 @@ class S2OSCMethod:
         *,
         seed: int,
         device: str = "cpu",
-        photos: Photos | None = None,
+        raw: RawItems | None = None,
     ) -> Solution:
         """Every step, from labelled items and a pool to the answer.
 
-        ``photos`` are those that the items are features of, where a camera may have changed them.
+        ``raw`` are the photos or texts that the items are features of: what a source changes.
         """
         if len(pool) < 2:
             raise DataError(f"the pool has {len(pool)} item; give at least two")
         clock = Stopwatch()
         with clock("sources"):
-            by_photos = self.match_photos(known, pool, photos, seed=seed)
-            known = known if by_photos is None else by_photos.training
+            by_raw = self.match_raw(known, pool, raw, seed=seed)
+            known = known if by_raw is None else by_raw.training
             scaling = fit_scaling(known.inputs, pool)
             known, pool = scaling.transform_items(known), scaling.transform(pool)
             matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
-            if by_photos is not None:
-                matched = matched.after(by_photos)
+            if by_raw is not None:
+                matched = matched.after(by_raw)
         with clock("teacher"):
             teacher, of_training = self._train_teacher(matched.training, seed=seed, device=device)
         solution = self.solve(
@@ -161,13 +161,13 @@ class S2OSCMethod:
         )
         return solution.with_scaling(scaling)
 
-    def match_photos(
-        self, known: Labelled, pool: np.ndarray, photos: Photos | None, *, seed: int
+    def match_raw(
+        self, known: Labelled, pool: np.ndarray, raw: RawItems | None, *, seed: int
     ) -> Matched | None:
-        """Labelled features as if their photos were of the pool's source; None: no photos."""
-        if photos is None or self.filtering.by != "seeds" or not self.seeds.share:
+        """Labelled features as if of photos or texts of the pool's source; None: no such items."""
+        if raw is None or self.filtering.by != "seeds" or not self.seeds.share:
             return None
-        return match_photos(known, pool, photos, seed=seed)
+        return match_raw(known, pool, raw, seed=seed)
 
     def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
         """Labelled items as if from the source of the pool; as they are in the paper's method."""
@@ -306,7 +306,7 @@ class S2OSCMethod:
                 own = derive(seed, f"fold {number}")
                 again = compare_inputs(training, pooled, seed=own)
                 again = again._replace(
-                    changes=matched.changes, first=matched.first, of_photos=matched.of_photos
+                    changes=matched.changes, first=matched.first, of_raw=matched.of_raw
                 )
                 teacher, of_training = self._train_teacher(training, seed=own, device=device)
                 found = teacher.outputs(pooled.inputs)

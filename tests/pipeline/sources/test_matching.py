@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import add_column_noise, add_noise, offset_columns
+from s2osc.data.sources import add_column_noise, add_noise, add_typing_errors, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matching import (
     FEWEST_THERE,
     STRONG_NOISE,
-    Photos,
-    match_photos,
+    RawItems,
+    match_raw,
     match_sources,
     suspected_sources,
 )
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
+from texts import WORDS, easy_texts
 
 pytestmark = pytest.mark.usefixtures("as_users_get_it")
 
@@ -140,7 +141,7 @@ def photos_matched_to(change=None):
     split = open_set(*make_images(150, 4))
     images, pool = split.known.inputs, split.pool if change is None else change(split.pool)
     known = Labelled(embed(images), split.known.labels)
-    found = match_photos(known, embed(pool), Photos(pool, images, embed), seed=0)
+    found = match_raw(known, embed(pool), RawItems(pool, images, embed), seed=0)
     return known, images, found
 
 
@@ -154,7 +155,7 @@ def test_noise_of_a_camera_is_found_in_photos_and_labelled_ones_get_it_before_th
     np.testing.assert_array_equal(found.training.labels, known.labels)
     after = matched_to(make_blobs)[2].after(found)
     assert after.is_changed
-    assert after.of_photos == found.changes
+    assert after.of_raw == found.changes
     assert after.first is found.first
 
 
@@ -164,3 +165,33 @@ def test_photos_of_the_same_source_stay_as_they_are():
     assert found.training is known
     other = matched_to(make_blobs)[2]
     assert other.after(found) is other
+
+
+def embed_texts(texts):
+    """How often each of a few groups of letters occurs in a text."""
+    groups = [
+        [hash_of(word[i : i + 3]) for word in str(t).split() for i in range(3)] for t in texts
+    ]
+    return np.stack([np.bincount(each, minlength=40) for each in groups]).astype(np.float32)
+
+
+def hash_of(letters):
+    return sum(ord(c) * 31**i for i, c in enumerate(letters)) % 40
+
+
+def test_typing_errors_are_found_in_texts_and_labelled_ones_get_them_before_their_features():
+    labels = np.arange(900) % 3
+    texts = np.array(easy_texts([list(WORDS)[c] for c in labels], seed=0))
+    known, pool = texts[:400], add_typing_errors(texts[400:], 0.3, seed=1)
+    items = Labelled(embed_texts(known), labels[:400])
+    found = match_raw(items, embed_texts(pool), RawItems(pool, known, embed_texts), seed=0)
+    kinds = [change.kind for change in found.changes]
+    assert kinds
+    assert set(kinds) == {"typing errors"}
+    assert 0.1 <= found.changes[0].strength <= 0.4
+    assert not np.array_equal(found.training.inputs, items.inputs)
+    same = match_raw(
+        items, embed_texts(texts[400:]), RawItems(texts[400:], known, embed_texts), seed=0
+    )
+    assert not same.changes
+    assert not same.are_columns

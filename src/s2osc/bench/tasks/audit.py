@@ -25,7 +25,7 @@ from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.solution import Solution
-from s2osc.pipeline.sources.matching import Photos
+from s2osc.pipeline.sources.matching import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Labelled, Split
@@ -63,7 +63,7 @@ class DrawnPool(NamedTuple):
     split: Split
     pool: AuditPool
     seed: int
-    photos: Photos | None = None  # that the items are features of
+    raw: RawItems | None = None  # photos or texts that the items are features of
 
 
 def draw_pool(dataset: Dataset, pool: AuditPool, seed: int) -> DrawnPool:
@@ -153,10 +153,15 @@ def from_source(drawn: DrawnPool) -> DrawnPool:
     known, items = split.known.inputs, split.pool
     if pool.source in IMAGE_SOURCES | TITLE_SOURCES:
         items = (IMAGE_SOURCES | TITLE_SOURCES)[pool.source](items, seed)
-    if items.dtype.kind == "U":
-        model = load_text_model()
-        known, items = (compute_text_features(texts.tolist(), model) for texts in (known, items))
-    return with_items(drawn, known, items)
+    if items.dtype.kind != "U":
+        return with_items(drawn, known, items)
+    model = load_text_model()
+
+    def embed(texts: np.ndarray) -> np.ndarray:
+        return compute_text_features(texts.tolist(), model)
+
+    vectors = with_items(drawn, embed(known), embed(items))
+    return vectors._replace(raw=RawItems(items, known, embed))
 
 
 def in_columns(drawn: DrawnPool) -> DrawnPool:
@@ -243,11 +248,11 @@ class AuditTask:
             is_wild = items.pool.columns == "wild units"
             return change_units(embed(photos)) if is_wild else embed(photos)
 
-        photos = Photos(images.pool, images.known.inputs, in_units)
+        raw = RawItems(images.pool, images.known.inputs, in_units)
         # Features that come from another source themselves are not what the photos give.
-        is_of_photos = items.pool.source not in VECTOR_SOURCES
+        are_of_photos = items.pool.source not in VECTOR_SOURCES
         split = task.through_backbone(images, name, flip=flip)
-        return in_columns(items._replace(split=split, photos=photos if is_of_photos else None))
+        return in_columns(items._replace(split=split, raw=raw if are_of_photos else None))
 
     def describe(self, items: DrawnPool, dataset: Dataset) -> JsonObject:
         return PoolTask().describe(items.split, dataset)
@@ -255,9 +260,9 @@ class AuditTask:
     def run(self, items: DrawnPool, trial: Trial, *, device: str) -> JsonObject:
         clock, split = Stopwatch(), items.split
         with clock("fit"):
-            photos = {"photos": items.photos} if isinstance(trial.method, S2OSCMethod) else {}
+            raw = {"raw": items.raw} if isinstance(trial.method, S2OSCMethod) else {}
             fitted = trial.method.fit(
-                split.known, split.pool, seed=items.seed, device=device, **photos
+                split.known, split.pool, seed=items.seed, device=device, **raw
             )
         is_ours = isinstance(fitted, Solution)
         with clock("predict"):

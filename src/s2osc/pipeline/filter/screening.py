@@ -317,11 +317,11 @@ def audit_sources(filtered: Filtered, matched: Matched) -> SourcesAudit | None:
     last, signs = filtered.sources, filtered.sign_names
     if last is None or matched.first is None:
         return None
-    found = matched.first if matched.changes or matched.of_photos else last
+    found = matched.first if matched.changes or matched.of_raw else last
     if not found.is_possible:
         return None
     still_differ = not matched.is_suspected and (last.differ or matched.is_apart)
-    changes = (*matched.of_photos, *matched.changes)
+    changes = (*matched.of_raw, *matched.changes)
     order = np.argsort(-np.abs(last.deviations), kind="stable")
     clear = [signs[i] for i in order if abs(last.deviations[i]) > CLEAR_MOVE]
     return SourcesAudit(

@@ -19,9 +19,10 @@ from s2osc.pipeline.sources.changes import (
     ColumnChange,
     column_offset,
     image_changes,
+    text_changes,
 )
 from s2osc.pipeline.sources.comparison import RankSums, sure_strata
-from s2osc.pipeline.sources.traces import image_traces, measure_traces
+from s2osc.pipeline.sources.traces import TEXT, image_traces, measure_traces
 from s2osc.seeding import rng
 
 MOST_COMPARED = 600
@@ -91,8 +92,12 @@ def find_change(
     Also what it leaves of the misfit. ``originals`` gives items by their rows, those of ``free``.
     """
     sure = sample_sure_items(originals, free, is_sure, seed=seed)
-    candidates: Iterable[Change] = image_changes()
-    if sure.pool.dtype != np.uint8:
+    candidates: Iterable[Change]
+    if sure.pool.dtype == np.uint8:
+        candidates = image_changes()
+    elif sure.pool.dtype.kind in TEXT:
+        candidates = text_changes()
+    else:
         candidates = column_changes(sure)
     misfits = [
         (sure.misfit(change.apply(sure.judges, seed=seed), seed=seed), change)

@@ -12,10 +12,12 @@ import numpy as np
 
 from s2osc.data.sources import (
     add_noise,
+    add_typing_errors,
     blur_images,
     change_brightness,
     change_contrast,
     compress_as_jpeg,
+    lower_case,
     sharpen_images,
     shift_pixels,
 )
@@ -32,40 +34,38 @@ USUAL = 1.5
 anything where a column is Gaussian."""
 
 
-class ImageKind(NamedTuple):
-    """A kind of change of images, in different strengths."""
+class Kind(NamedTuple):
+    """A kind of change of images or texts, in different strengths."""
 
-    apply: Callable[[np.ndarray, float, int], np.ndarray]  # images, a strength and a seed
+    apply: Callable[[np.ndarray, float, int], np.ndarray]  # items, a strength and a seed
     strengths: Sequence[float]  # that are tried
     words: str
 
 
 FACTORS = (0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15, 1.2)
 KINDS = {
-    "noise": ImageKind(
+    "noise": Kind(
         lambda x, s, seed: add_noise(x, s, seed=seed),
         (2, 4, 6, 8, 10, 12, 16, 20),
         "noise of about {:g} of 255",
     ),
-    "brightness": ImageKind(
+    "brightness": Kind(
         lambda x, s, _: change_brightness(x, s), FACTORS, "brightness times about {:g}"
     ),
-    "contrast": ImageKind(
-        lambda x, s, _: change_contrast(x, s), FACTORS, "contrast times about {:g}"
-    ),
-    "blur": ImageKind(
+    "contrast": Kind(lambda x, s, _: change_contrast(x, s), FACTORS, "contrast times about {:g}"),
+    "blur": Kind(
         lambda x, s, _: blur_images(x, s), (0.3, 0.4, 0.5, 0.6, 0.8, 1.0), "blur of about {:g} px"
     ),
-    "sharpening": ImageKind(
+    "sharpening": Kind(
         lambda x, s, _: sharpen_images(x, s), (0.25, 0.5, 1.0), "sharpening by about {:g}"
     ),
-    "compression": ImageKind(
+    "compression": Kind(
         lambda x, s, _: compress_as_jpeg(x, int(s)), (20, 30, 40, 60, 80), "JPEG of quality {:g}"
     ),
-    "rows": ImageKind(
+    "rows": Kind(
         lambda x, s, _: shift_pixels(x, down=int(s)), (-2, -1, 1, 2), "a shift of {:g} px down"
     ),
-    "columns": ImageKind(
+    "columns": Kind(
         lambda x, s, _: shift_pixels(x, right=int(s)), (-2, -1, 1, 2), "a shift of {:g} px right"
     ),
 }
@@ -88,6 +88,35 @@ class ImageChange:
         'noise of about 12 of 255'
         """
         return KINDS[self.kind].words.format(self.strength)
+
+
+TEXT_KINDS = {
+    "typing errors": Kind(
+        lambda x, s, seed: add_typing_errors(x, s, seed=seed),
+        (0.05, 0.1, 0.15, 0.2, 0.3, 0.4),
+        "typing errors in about {:.0%} of the longer words",
+    ),
+    "capitals": Kind(lambda x, _strength, _seed: lower_case(x), (1.0,), "no capitals"),
+}
+
+
+@dataclass(frozen=True)
+class TextChange:
+    """One kind of change of texts, with its strength."""
+
+    kind: str
+    strength: float
+
+    def apply(self, texts: np.ndarray, *, seed: int) -> np.ndarray:
+        return TEXT_KINDS[self.kind].apply(texts, self.strength, seed)
+
+    def in_words(self) -> str:
+        """The change as a person would name it.
+
+        >>> TextChange("typing errors", 0.2).in_words()
+        'typing errors in about 20% of the longer words'
+        """
+        return TEXT_KINDS[self.kind].words.format(self.strength)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +151,7 @@ class ColumnChange:
         return ", ".join(parts)
 
 
-Change = ImageChange | ColumnChange
+Change = ImageChange | TextChange | ColumnChange
 
 
 def image_changes() -> Iterator[ImageChange]:
@@ -130,6 +159,13 @@ def image_changes() -> Iterator[ImageChange]:
     for kind, how in KINDS.items():
         for strength in how.strengths:
             yield ImageChange(kind, strength)
+
+
+def text_changes() -> Iterator[TextChange]:
+    """Every change of texts that is tried."""
+    for kind, how in TEXT_KINDS.items():
+        for strength in how.strengths:
+            yield TextChange(kind, strength)
 
 
 def column_offset(

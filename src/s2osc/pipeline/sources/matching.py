@@ -34,7 +34,7 @@ from s2osc.pipeline.sources.comparison import (
     sure_items,
     surest_items,
 )
-from s2osc.pipeline.sources.traces import MOST_COLUMNS, Traces, image_traces, measure_traces
+from s2osc.pipeline.sources.traces import MOST_COLUMNS, TEXT, Traces, image_traces, measure_traces
 from s2osc.types import Labelled
 
 MOST_STEPS = 3
@@ -58,12 +58,12 @@ STRONG_NOISE = (0.2, 0.1)
 """Of a column's deviation: the strongest that still counts as a small change, and a weaker one."""
 
 
-class Photos(NamedTuple):
-    """The photos that items are features of: a camera changes photos, not features."""
+class RawItems(NamedTuple):
+    """Photos or texts that items are features of: a source changes these, not their features."""
 
-    pool: np.ndarray  # (n, H, W[, 3]) uint8
+    pool: np.ndarray  # (n, H, W[, 3]) uint8, or (n,) text
     labelled: np.ndarray
-    embed: Callable[[np.ndarray], np.ndarray]  # photos in, their features out
+    embed: Callable[[np.ndarray], np.ndarray]  # some of them in, their features out
 
 
 class Matched(NamedTuple):
@@ -76,35 +76,44 @@ class Matched(NamedTuple):
     first: Comparison | None = None  # before any change
     last: Comparison | None = None  # after all
     is_suspected: bool = False  # the changes would explain what stands out, but are not shown
-    photos: Photos | None = None  # None: items are compared as they are
-    of_photos: tuple[Change, ...] = ()  # changes that labelled photos were given before
+    raw: RawItems | None = None  # None: items are compared as they are
+    of_raw: tuple[Change, ...] = ()  # changes that raw labelled items were given before
 
     @property
     def is_changed(self) -> bool:
         """Whether labelled items were given changes that the pool shows."""
-        return bool(self.of_photos) or (bool(self.changes) and not self.is_suspected)
+        return bool(self.of_raw) or (bool(self.changes) and not self.is_suspected)
 
-    def after(self, by_photos: "Matched") -> "Matched":
-        """With the changes that the photos were given before, and the comparison that shows them.
+    def after(self, by_raw: "Matched") -> "Matched":
+        """With the changes that raw items were given before, and the comparison that shows them.
 
         What they leave is found in the features, which all steps see.
         """
-        if not by_photos.changes:
+        if not by_raw.changes:
             return self
-        return self._replace(of_photos=by_photos.changes, first=by_photos.first)
+        return self._replace(of_raw=by_raw.changes, first=by_raw.first)
 
     @property
     def are_images(self) -> bool:
-        """Whether a source changes pixels; else it changes columns."""
-        return self.photos is not None or self.training.inputs.dtype == np.uint8
+        """Whether a source changes pixels."""
+        return self._compared_type == np.uint8
+
+    @property
+    def are_columns(self) -> bool:
+        """Whether a source changes numbers, not pixels or texts."""
+        return not (self.are_images or self._compared_type.kind in TEXT)
+
+    @property
+    def _compared_type(self) -> np.dtype:
+        return (self.training.inputs if self.raw is None else self.raw.labelled).dtype
 
     def originals(self, rows: np.ndarray) -> np.ndarray:
-        """Items by their sorted rows, those of the pool and held-back ones first: photos, if any.
+        """Items by their sorted rows, those of the pool and held-back ones first; raw, if any.
 
         They are what a source leaves its traces in.
         """
-        if self.photos is not None:
-            parts = self.photos.pool, self.photos.labelled
+        if self.raw is not None:
+            parts = self.raw.pool, self.raw.labelled
         else:
             parts = self.pooled.inputs, self.training.inputs
         n = len(parts[0])
@@ -165,27 +174,27 @@ def share_in_proportion(n_pool: np.ndarray, n_judges: np.ndarray) -> float:
     return float(np.minimum(n_pool, ratio * n_judges).sum() / max(n_pool.sum(), 1))
 
 
-def match_photos(known: Labelled, pool: np.ndarray, photos: Photos, *, seed: int) -> Matched:
-    """Labelled features as if their photos came from the source of the pool.
+def match_raw(known: Labelled, pool: np.ndarray, raw: RawItems, *, seed: int) -> Matched:
+    """Labelled features as if of photos or texts from the source of the pool.
 
     Compared are all labelled items, before any is held back: f has no part in it.
     """
     scaling, none = fit_scaling(known.inputs, pool), np.empty(0, int)
-    embed = photos.embed
-    scaled = photos._replace(embed=lambda images: scaling.transform(embed(images)))
+    embed = raw.embed
+    scaled = raw._replace(embed=lambda items: scaling.transform(embed(items)))
     everyone = Pool(scaling.transform(pool), len(pool), none, none, np.ones(known.n_classes))
     found = match_sources(scaling.transform_items(known), everyone, scaled, seed=seed)
     if not found.changes:
         return found._replace(training=known)
-    assert found.photos is not None
-    return found._replace(training=Labelled(embed(found.photos.labelled), known.labels))
+    assert found.raw is not None
+    return found._replace(training=Labelled(embed(found.raw.labelled), known.labels))
 
 
 def match_sources(
-    training: Labelled, pooled: Pool, photos: Photos | None = None, *, seed: int
+    training: Labelled, pooled: Pool, raw: RawItems | None = None, *, seed: int
 ) -> Matched:
     """Compare the sources; while they differ, change the labelled items by what helps most."""
-    found = compare_inputs(training, pooled, photos, seed=seed)
+    found = compare_inputs(training, pooled, raw, seed=seed)
     assert found.last is not None
     assert found.inputs is not None
     if found.last.is_possible:
@@ -212,20 +221,20 @@ def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
 
 def has_many_columns(found: Matched) -> bool:
     """Whether items are vectors that are compared by principal components alone."""
-    return not found.are_images and one_vector(found.training.inputs).shape[1] > MOST_COLUMNS
+    return found.are_columns and one_vector(found.training.inputs).shape[1] > MOST_COLUMNS
 
 
 def _moved(found: Matched, *, seed: int) -> Matched | None:
     """Where little is surely known: the match by another source, if that is the reason.
 
     Then clearly more items are sure with it, and most of those of some class. In many columns an
-    offset moves items far, though in none of them the few sure items show it; and what a camera
-    does to photos moves their features so far that the few sure ones are those it hardly touched.
+    offset moves items far, though in none of them the few sure items show it; and what a source
+    does to photos or texts moves their features so far that it hardly touched the few sure ones.
     """
     if found.sure_share >= FEWEST_THERE:
         return None
     again: Matched | None
-    if found.photos is not None:
+    if found.raw is not None:
         again = with_change(found, seed=seed, better=0.0)
     elif has_many_columns(found):
         again = _changed_by(found, offset_of_all(found), seed=seed)
@@ -281,7 +290,7 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
     best = with_change(matched, seed=seed, better=1.0)
     if best is not None:
         yield best._replace(is_suspected=True)
-    if matched.are_images:
+    if not matched.are_columns:
         return
     if has_many_columns(matched):
         # What moves every column a little shows in none of the few that are compared.
@@ -302,18 +311,18 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
-    then the surest items of the pool suggest a change, too, and so they always do of photos, whose
-    traces vary. Of two that help, the one counts with which more items are sure. Where hardly any
-    are, columns that lie apart as a whole come first.
+    then the surest items of the pool suggest a change, too, and so they always do of photos and
+    texts, whose traces vary. Of two that help, the one counts with which more items are sure. Where
+    hardly any are, columns that lie apart as a whole come first.
     """
     assert found.inputs is not None
     assert found.last is not None
-    if found.sure_share < HARDLY_ANY and not found.are_images:
+    if found.sure_share < HARDLY_ANY and found.are_columns:
         again = _changed_by(found, offset_of_all(found), seed=seed)
         if again.sure_share >= found.sure_share + CLEARLY_MORE:
             return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []
-    if found.sure_share < FEWEST_THERE or found.photos is not None:
+    if found.sure_share < FEWEST_THERE or found.raw is not None:
         signs, names, is_spy, is_judge = found.inputs.free
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
     helping: list[Matched] = []
@@ -326,26 +335,24 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
 
 def _changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
-    photos = found.photos
-    if photos is None:
+    raw = found.raw
+    if raw is None:
         training, pooled = changed(found.training, found.pooled, change, seed=seed)
     else:
-        photos = photos._replace(labelled=change.apply(photos.labelled, seed=seed))
-        training = Labelled(photos.embed(photos.labelled), found.training.labels)
+        raw = raw._replace(labelled=change.apply(raw.labelled, seed=seed))
+        training = Labelled(raw.embed(raw.labelled), found.training.labels)
         pooled = found.pooled
-    again = compare_inputs(training, pooled, photos, seed=seed)
-    return again._replace(
-        changes=(*found.changes, change), first=found.first, of_photos=found.of_photos
-    )
+    again = compare_inputs(training, pooled, raw, seed=seed)
+    return again._replace(changes=(*found.changes, change), first=found.first, of_raw=found.of_raw)
 
 
 @in_one_thread
 def compare_inputs(
-    training: Labelled, pooled: Pool, photos: Photos | None = None, *, seed: int
+    training: Labelled, pooled: Pool, raw: RawItems | None = None, *, seed: int
 ) -> Matched:
     """The sources compared by signs and traces of the inputs."""
     inputs = measure_inputs(pooled, training, seed=seed)
-    found = Matched(training, pooled, inputs, photos=photos)
+    found = Matched(training, pooled, inputs, raw=raw)
     last = _compared(found, seed=seed)
     return found._replace(first=last, last=last)
 

@@ -5,6 +5,9 @@ measured on the items themselves: no network has a part in them. Compared are it
 class alone (``comparison``), so what a trace says about classes cancels out.
 """
 
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +34,10 @@ SATURATED, HALF = 250, 128
 """Values from which on a byte is as good as full, and half full."""
 ENDS = (0.05, 0.95)
 """Shares of the content of an image, from above or from the left: where it begins and ends."""
+TEXT = "UO"
+"""Kinds of arrays that hold texts."""
+LONG_WORD = re.compile(r"\w{4,}")
+"""Words that are long enough to get a typing error."""
 MOST_COLUMNS = 40
 """Vectors with more columns are compared by so many principal components."""
 MAIN_SHARE = 0.8
@@ -56,6 +63,8 @@ def measure_traces(
     """The traces of all items; ``classes`` are predicted ones, reference items are labelled."""
     if inputs.dtype == np.uint8:
         return image_traces(inputs)
+    if inputs.dtype.kind in TEXT:
+        return text_traces(inputs)
     vectors = one_vector(inputs)
     columns = vectors
     if vectors.shape[1] > MOST_COLUMNS:
@@ -146,6 +155,40 @@ def _of_texture(grey: np.ndarray) -> dict[str, np.ndarray]:
         at_edges = across[:, :, edges[0]].mean(axis=(1, 2)) + down[:, edges[1]].mean(axis=(1, 2))
         found["edges of blocks"] = np.log((at_edges + 0.1) / (steps + 0.1))
     return found
+
+
+# --- texts -----------------------------------------------------------------------------------
+
+
+def text_traces(texts: np.ndarray) -> Traces:
+    """Of texts (n,): how long they are, what they are written with, and how rare their words are.
+
+    A word with a typing error is found in hardly any other text.
+
+    >>> found = text_traces(np.array(["Sort a list", "sort the list", "srot a list"]))
+    >>> found.columns[:, found.names.index("rare words")].tolist()
+    [0.0, 0.0, 0.5]
+    """
+    words = [LONG_WORD.findall(str(text).lower()) for text in texts]
+    n_texts = Counter(word for each in words for word in set(each))
+    columns = {
+        "length": [np.log1p(len(str(text))) for text in texts],
+        "capitals": [_share(str(text), str.isupper) for text in texts],
+        "punctuation": [_share(str(text), lambda c: not c.isalnum()) for text in texts],
+        "word length": [_mean(map(len, each)) for each in words],
+        "rare words": [_mean(n_texts[word] == 1 for word in each) for each in words],
+        "frequency of words": [_mean(np.log(n_texts[word]) for word in each) for each in words],
+    }
+    return Traces(np.array(list(columns.values())).T.astype(np.float64), tuple(columns))
+
+
+def _share(text: str, is_such: Callable[[str], bool]) -> float:
+    return _mean(map(is_such, text))
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return float(np.mean(found)) if found else 0.0
 
 
 # --- vectors ---------------------------------------------------------------------------------
