@@ -27,9 +27,6 @@ NEGLIGIBLE = 1e-25
 """A chance that is lost in the rounding of others."""
 FAR_ENDS = (0.02, 0.05, 0.1)
 """Shares of the seeds above the thresholds that count where the sources differ."""
-MATCHED_ENDS = (*FAR_ENDS, 0.2)
-"""The same where seeds were given the change that sets the sources apart: what it leaves in the
-middle of the scores is little."""
 N_TESTS = 300
 """What the smallest p-value is multiplied with, about: two kinds of judges, most of three folds
 (1.5), and the tops of all scores, which amount to 30 independent ones with 70 judges and to 100
@@ -210,12 +207,7 @@ def most_agree(p_values: Sequence[float]) -> float:
     return min(1.0, len(p_values) / k * sorted(p_values)[k - 1])
 
 
-def unknown_at_far_end(
-    pool: np.ndarray,
-    seeds: np.ndarray,
-    tolerance: float,
-    ends: Sequence[float] = FAR_ENDS,
-) -> float:
+def unknown_at_far_end(pool: np.ndarray, seeds: np.ndarray, tolerance: float) -> float:
     """The same where the seeds come from another source and were moved to that of the pool.
 
     They were moved by their middle, so up to a share ``tolerance`` of the pool may be known and lie
@@ -229,14 +221,14 @@ def unknown_at_far_end(
     True
     """
     p = [1.0]
-    for share in ends:
+    for share in FAR_ENDS:
         threshold = np.quantile(seeds, 1 - share)
         n_seeds = int((seeds > threshold).sum())
         n_pool = int((pool > threshold).sum()) - ceil(tolerance * len(pool))
         if n_pool > 0:
             whole = len(pool) + len(seeds)
             p.append(float(stats.hypergeom.cdf(n_seeds, whole, len(seeds), n_seeds + n_pool)))
-    return min(1.0, len(ends) * min(p))
+    return min(1.0, len(FAR_ENDS) * min(p))
 
 
 def findable_share(n_pool: int, n_judges: int, level: float) -> float:

@@ -171,8 +171,7 @@ def filter_pool(
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
         scores.append((by_inputs.score, by_inputs.seed_score))
     if strange:
-        ends = unknown_test.MATCHED_ENDS if matched.is_changed else unknown_test.FAR_ENDS
-        far_ends = [unknown_test.unknown_at_far_end(*each, strange, ends) for each in scores]
+        far_ends = [unknown_test.unknown_at_far_end(*each, strange) for each in scores]
         p_value = max(p_value, min(far_ends))
     score = score_of_signs(signs, names, pooled.is_spy)
     return replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)

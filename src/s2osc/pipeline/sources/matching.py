@@ -311,9 +311,9 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
-    then the surest items of the pool suggest a change, too, and so they always do of photos and
-    texts, whose traces vary. Of two that help, the one counts with which more items are sure. Where
-    hardly any are, columns that lie apart as a whole come first.
+    then the surest items of the pool suggest a change, too. Of photos and texts, whose traces vary,
+    both always do, and of two changes that help, that one counts with which more items are sure.
+    Where hardly any are, columns that lie apart as a whole come first.
     """
     assert found.inputs is not None
     assert found.last is not None
@@ -331,6 +331,8 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         again = _changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
             helping.append(again)
+            if found.raw is None:  # the more noise on columns, the more items are sure
+                break
     return max(helping, key=lambda again: again.sure_share, default=None)
 
 
