@@ -130,10 +130,11 @@ def judge(
 def joint_score(odds: np.ndarray, filtered: Filtered, pooled: Pool) -> np.ndarray:
     """What the filter says and what g says: the log-odds of their mean rank.
 
-    Both count alike. Spies choose nothing here: g has learnt that they are known, and would look
-    better than it is.
+    The filter stands for two scores, all signs and the neighbours among the inputs, g for one.
+    Spies choose nothing here: g has learnt that they are known, and would look better than it is.
     """
-    mean = (ranks(filtered.score) + ranks(filtered.brought_to_pool(odds, pooled))) / 2
+    by_g = ranks(filtered.brought_to_pool(odds, pooled))
+    mean = (2 * ranks(filtered.score) + by_g) / 3
     return np.asarray(logit(mean * len(mean) / (len(mean) + 1)))
 
 
