@@ -1,11 +1,14 @@
 """A Ray cluster: joined, or started on this machine."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from s2osc.errors import SettingsError
 
+LONGEST_CONNECT = 5.0
+"""Seconds in which an address must answer; Ray itself tries for minutes."""
 NEEDS = "the engine needs ray, which is not installed; run `pip install 's2osc[ray]'`"
 
 
@@ -18,6 +21,8 @@ def connected(address: str | None = None, n_workers: int | None = None) -> Itera
         raise SettingsError(NEEDS) from error
     is_ours = not ray.is_initialized()
     if is_ours:
+        if address:
+            check_reachable(address)
         try:
             ray.init(
                 address=address or "local",  # else whatever was left of another one is joined
@@ -27,13 +32,28 @@ def connected(address: str | None = None, n_workers: int | None = None) -> Itera
                 configure_logging=False,
             )
         except (ConnectionError, ValueError, RuntimeError) as error:
-            where = address or "this machine"
-            raise SettingsError(
-                f"Ray cannot be reached at {where} ({str(error).splitlines()[0]}); give the "
-                "address that `ray start --head` printed, or leave --ray-address away"
-            ) from error
+            raise unreachable(address or "this machine", error) from error
     try:
         yield ray
     finally:
         if is_ours:
             ray.shutdown()
+
+
+def check_reachable(address: str) -> None:
+    """Refuse an address at which nothing answers; one such as auto is left to Ray."""
+    name, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((name.strip("[]"), int(port)), LONGEST_CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise unreachable(address, error) from error
+
+
+def unreachable(where: str, error: Exception) -> SettingsError:
+    """What is said where Ray is not."""
+    return SettingsError(
+        f"Ray cannot be reached at {where} ({str(error).splitlines()[0]}); give the address that "
+        "`ray start --head` printed, or leave --ray-address away"
+    )
