@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 PATIENCE = 2.0
-"""Seconds for which a second Ctrl-C lets the first one tidy up, and an import go on."""
+"""Seconds for which a second Ctrl-C lets the first one tidy up."""
 MOMENT = 0.01
 """Seconds after which an import that was interrupted is looked at again."""
 
@@ -80,9 +80,9 @@ class Interruption:
         now = time.monotonic()
         if self.first is None:
             self.first = now
-        elif now - self.first > PATIENCE:
-            os._exit(EXIT_INTERRUPTED)
-        elif number == _signal.SIGINT:
+        elif number == _signal.SIGINT:  # another one; alarms only say that an import may be over
+            if now - self.first > PATIENCE:
+                os._exit(EXIT_INTERRUPTED)
             return
         if _is_importing(frame) and hasattr(_signal, "setitimer"):
             _signal.signal(_signal.SIGALRM, self)

@@ -144,9 +144,10 @@ class Matched(NamedTuple):
 
         It counts where the sources differ and most sure items are missing in every predicted
         class: unless most of the pool is unknown, that is what the source does. A source that is
-        only suspected counts for what its change explains, and for no more.
+        only suspected counts for what its change explains, and for no more; and what photos or
+        texts with their change leave counts only if the features say that the sources differ.
         """
-        if self.is_suspected or not (self.is_changed or self.is_apart):
+        if self.is_suspected or not (self.changes or self.is_apart):
             return 0.0
         if self.sure_share >= FEWEST_THERE:
             return 0.0
