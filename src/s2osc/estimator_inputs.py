@@ -15,7 +15,7 @@ from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.check import Check
-from s2osc.pipeline.model_description import EmbeddingEntry
+from s2osc.pipeline.model_description import EmbeddingEntry, Preparation
 from s2osc.pipeline.sources.matching import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.types import IMAGE_NDIMS, check_inputs
@@ -54,7 +54,7 @@ def vectors_of_texts(
 
 
 def raw_texts(
-    X: Any, in_pool: np.ndarray, preparation: Any, *, embedding: str, device: str
+    X: Any, in_pool: np.ndarray, preparation: Preparation | None, *, embedding: str, device: str
 ) -> RawItems | None:
     """The texts of labelled rows and pool, for what a writer does to them; None: no texts."""
     texts = texts_in(X)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from s2osc.pipeline.sources.changes import (
-    KINDS,
+    IMAGE_KINDS,
     ColumnChange,
-    ImageChange,
+    KindChange,
     column_offset,
     image_changes,
 )
@@ -29,12 +29,12 @@ def test_every_change_of_images_keeps_shape_and_type_and_leaves_its_input(shape)
         assert f"{change.strength:g}" in change.in_words()
         kinds.add(change.kind)
     np.testing.assert_array_equal(images, before)
-    assert kinds == set(KINDS)
+    assert kinds == set(IMAGE_KINDS)
 
 
 def test_the_same_seed_gives_the_same_noise():
     images = random().integers(0, 256, (4, 8, 8)).astype(np.uint8)
-    change = ImageChange("noise", 8)
+    change = KindChange("noise", 8)
     np.testing.assert_array_equal(change.apply(images, seed=3), change.apply(images, seed=3))
     assert not np.array_equal(change.apply(images, seed=3), change.apply(images, seed=4))
 

@@ -4,7 +4,7 @@ A change is applied to labelled items so that they look as if they came from the
 Every change is small enough that a person would still name the class.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ class Kind(NamedTuple):
 
 
 FACTORS = (0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.15, 1.2)
-KINDS = {
+IMAGE_KINDS = {
     "noise": Kind(
         lambda x, s, seed: add_noise(x, s, seed=seed),
         (2, 4, 6, 8, 10, 12, 16, 20),
@@ -69,27 +69,6 @@ KINDS = {
         lambda x, s, _: shift_pixels(x, right=int(s)), (-2, -1, 1, 2), "a shift of {:g} px right"
     ),
 }
-
-
-@dataclass(frozen=True)
-class ImageChange:
-    """One kind of change, with its strength."""
-
-    kind: str
-    strength: float
-
-    def apply(self, images: np.ndarray, *, seed: int) -> np.ndarray:
-        return KINDS[self.kind].apply(images, self.strength, seed)
-
-    def in_words(self) -> str:
-        """The change as a person would name it.
-
-        >>> ImageChange("noise", 12).in_words()
-        'noise of about 12 of 255'
-        """
-        return KINDS[self.kind].words.format(self.strength)
-
-
 TEXT_KINDS = {
     "typing errors": Kind(
         lambda x, s, seed: add_typing_errors(x, s, seed=seed),
@@ -101,22 +80,28 @@ TEXT_KINDS = {
 
 
 @dataclass(frozen=True)
-class TextChange:
-    """One kind of change of texts, with its strength."""
+class KindChange:
+    """One kind of change of images or texts, with its strength."""
 
     kind: str
     strength: float
 
-    def apply(self, texts: np.ndarray, *, seed: int) -> np.ndarray:
-        return TEXT_KINDS[self.kind].apply(texts, self.strength, seed)
+    @property
+    def _how(self) -> Kind:
+        return (IMAGE_KINDS | TEXT_KINDS)[self.kind]
+
+    def apply(self, items: np.ndarray, *, seed: int) -> np.ndarray:
+        return self._how.apply(items, self.strength, seed)
 
     def in_words(self) -> str:
         """The change as a person would name it.
 
-        >>> TextChange("typing errors", 0.2).in_words()
+        >>> KindChange("noise", 12).in_words()
+        'noise of about 12 of 255'
+        >>> KindChange("typing errors", 0.2).in_words()
         'typing errors in about 20% of the longer words'
         """
-        return TEXT_KINDS[self.kind].words.format(self.strength)
+        return self._how.words.format(self.strength)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,21 +136,21 @@ class ColumnChange:
         return ", ".join(parts)
 
 
-Change = ImageChange | TextChange | ColumnChange
+Change = KindChange | ColumnChange
 
 
-def image_changes() -> Iterator[ImageChange]:
+def image_changes() -> list[KindChange]:
     """Every change of images that is tried."""
-    for kind, how in KINDS.items():
-        for strength in how.strengths:
-            yield ImageChange(kind, strength)
+    return _of_all_strengths(IMAGE_KINDS)
 
 
-def text_changes() -> Iterator[TextChange]:
+def text_changes() -> list[KindChange]:
     """Every change of texts that is tried."""
-    for kind, how in TEXT_KINDS.items():
-        for strength in how.strengths:
-            yield TextChange(kind, strength)
+    return _of_all_strengths(TEXT_KINDS)
+
+
+def _of_all_strengths(kinds: Mapping[str, Kind]) -> list[KindChange]:
+    return [KindChange(kind, s) for kind, how in kinds.items() for s in how.strengths]
 
 
 def column_offset(
