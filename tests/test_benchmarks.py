@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from s2osc.pipeline.filter import neighbours, signs
+from s2osc.pipeline.presets import HEADS
 from samples import make_blobs
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -25,6 +27,7 @@ def load(name):
 
 step_of_g, scoring, whole_runs = load("step_of_g"), load("scoring"), load("whole_runs")
 grouping, number_of_groups = load("grouping"), load("number_of_groups")
+constants = load("constants")
 
 
 @pytest.fixture(autouse=True)
@@ -126,3 +129,33 @@ def test_default_weights_are_learnt_from_files(tmp_path, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "3 pools"  # three of six classes are known
     assert len(lines) == 1 + len(number_of_groups.MEASURES)
+
+
+def test_a_constant_is_moved_wherever_it_is_used_and_put_back():
+    by_name = {constant.name.rpartition(":")[2]: constant for constant in constants.CONSTANTS}
+    with constants.moved(by_name["FEW_NEIGHBOURS"], HEADS, 0.5) as method:
+        assert neighbours.FEW_NEIGHBOURS == signs.FEW_NEIGHBOURS == 15
+        assert method == HEADS
+    assert neighbours.FEW_NEIGHBOURS == signs.FEW_NEIGHBOURS == 30
+    with constants.moved(by_name["N_COMPONENTS[unit vectors]"], HEADS, 1.5):
+        assert signs.N_COMPONENTS["unit vectors"] == 192
+    assert signs.N_COMPONENTS["unit vectors"] == 128
+    with constants.moved(by_name["student.tau"], HEADS, 1.5) as method:
+        assert method.student.tau == 1.0  # a share is at most 1
+
+
+def test_what_a_constant_does_is_the_mean_over_pools_that_have_all_runs():
+    def line(seed, name, way, f1):
+        return {"data": "a", "seed": seed, "name": name, "moved": way, "f1": f1}
+
+    lines = [line(seed, "", "as it is", 0.9) for seed in (0, 1, 2)]
+    lines += [line(seed, "student.tau", "half", 0.9 + 0.1 * seed) for seed in (0, 1)]
+    lines += [line(seed, "student.tau", "half again", 0.8) for seed in (0, 1, 2)]
+    low, high, n = constants.effects(lines)["student.tau", "a"]
+    assert (round(low, 9), round(high, 9), n) == (0.05, -0.1, 2)
+    assert "| `student.tau` | 0.85 |" in constants.table(lines)
+    assert "**+0.050 / -0.100**" in constants.table(lines)
+
+
+def test_the_table_of_the_constants_is_that_of_the_record():
+    assert constants.table(constants.recorded()) in constants.PAGE.read_text()

@@ -28,7 +28,7 @@ from files import (
 )
 from s2osc.app.summary import LabelCounts
 from s2osc.cli.main import main
-from s2osc.cli.options import show_result
+from s2osc.cli.printing import show_result
 from s2osc.progress import shown, track
 from s2osc.version import __version__
 from samples import make_summary

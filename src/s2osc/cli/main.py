@@ -27,6 +27,7 @@ from s2osc.cli.page import add_page
 from s2osc.cli.pool import add_demo_and_settings, add_pool_commands
 from s2osc.cli.service import add_serve
 from s2osc.cli.stream import add_stream
+from s2osc.cli.tune import add_tune
 from s2osc.errors import OutputError, ReportError, S2OSCError, S2OSCWarning
 from s2osc.version import __version__
 
@@ -200,6 +201,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_serve(commands)
     add_export(commands)
     add_stream(commands)
+    add_tune(commands)
     add_demo_and_settings(commands)
     add_data(commands)
     add_bench(commands)

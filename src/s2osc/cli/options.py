@@ -1,33 +1,20 @@
-"""Options that several commands share, the objects they stand for, and what is printed of them."""
+"""Options that several commands share, and the objects they stand for."""
 
 import argparse
-import os
-import shlex
-import string
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.settings import FIT_ON, NamedSettings
-from s2osc.text import shortened
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from s2osc.app.classify import Request
     from s2osc.app.extract import Trusted
-    from s2osc.app.summary import Summary
     from s2osc.engine.engine import Engine
     from s2osc.engine.ray_engine import RayEngine
-
-MOST_ROWS = 30
-"""Classes or groups that a printed table names."""
-LONGEST_WORDS = 50
-"""Characters of what is typical of a group."""
 
 
 def add_command(
@@ -268,6 +255,13 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "ones, and answer for all (default: 50000)",
     )
     parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="a preset and hyper-parameters from a file, such as `s2osc tune` writes; what else is "
+        "given counts more",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
@@ -347,6 +341,12 @@ def limits_of_classes(texts: list[str] | None) -> dict[str, str] | None:
 def request_of(options: argparse.Namespace) -> "Request":
     from s2osc.app.classify import Request
 
+    preset, saved = options.preset, NamedSettings()
+    if options.settings is not None:
+        from s2osc.app.settings_file import read_settings
+
+        of_file, saved = read_settings(options.settings)
+        preset = of_file if preset == "auto" else preset
     changes = {
         "seeds.share": options.hold_back,
         "filtering.by": options.filter,
@@ -355,7 +355,7 @@ def request_of(options: argparse.Namespace) -> "Request":
         "clusters.n_groups": options.groups,
         "augmentation.flip": options.flip,
     }
-    changes = {name: value for name, value in changes.items() if value is not None}
+    changes = saved | {name: value for name, value in changes.items() if value is not None}
     changes |= {f"decision.{name}": value for name, value in decision_of(options).items()}
     for setting in options.set:
         name, equals, value = setting.partition("=")
@@ -368,131 +368,10 @@ def request_of(options: argparse.Namespace) -> "Request":
         "minutes",
     )
     return Request(
-        preset=options.preset,
+        preset=preset,
         changes=changes,
         seed=options.seed,
         device=options.device,
         fit_on=options.fit_on,
         **{name: getattr(options, name) for name in reading if hasattr(options, name)},
     )
-
-
-def show_result(summary: "Summary", out: Path, *, seconds: float) -> None:
-    """Print the audit's sentence, a small table of what was found, and where everything lies."""
-    say = printer()
-    _show_found(summary)
-    if values := summary.metrics:
-        shown = (name for name in ("accuracy", "f1", "f_out") if name in values)
-        figures = ", ".join(f"{name} {values[name]:.3f}" for name in shown)
-        say(f"Against the truth the pool came with: {figures}")
-    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s. In {out}:")
-    for name, what in (
-        ("report.html", "the page to look at"),
-        ("predictions.csv", "one row per item (also predictions.parquet)"),
-        ("summary.json", "counts, audit, settings, seconds, metrics"),
-        ("model/", "for `s2osc predict`"),
-    ):
-        say(f"  {name:<18} {what}")
-    if summary.audit:
-        command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
-        say(f"  {'scores.parquet':<18} for `{command}`")
-        if not summary.audit.checked:
-            say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
-        say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
-
-
-def show_parts(summary: "Summary", out: Path) -> None:
-    """The same for a pool that was read in parts."""
-    say = printer()
-    _show_found(summary)
-    seconds = sum(summary.seconds.values())
-    rate = summary.n_pool / max(summary.seconds.get("answer", seconds), 1e-9)
-    say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s, answers at {rate:,.0f} rows/s. In {out}:")
-    for name, what in (
-        ("predictions/", "one row per item, as a Parquet data set"),
-        ("summary.json", "counts, audit, settings, seconds and rows per step"),
-        ("model/", "for `s2osc predict` and `s2osc serve`"),
-    ):
-        say(f"  {name:<18} {what}")
-
-
-def _show_found(summary: "Summary") -> None:
-    """The audit's sentence, a small table, and notes."""
-    from rich.table import Table
-
-    from s2osc.pipeline.audit.wording import limit, sentence, verdict
-
-    say = printer()
-    counts, audit = summary.counts, summary.audit
-    if audit:
-        say(sentence(audit), style="bold")
-        say(verdict(audit.test))
-        if limited := limit(audit):
-            say(limited)
-    table = Table(title=f"{summary.n_pool:,} items in the pool")
-    table.add_column("answer")
-    table.add_column("items", justify="right")
-    _add_counts(table, counts.known, "{}", "classes")
-    scattered = audit.groups.number if audit and audit.groups else None
-    profiles = {_group_name(each.group, scattered): each.typical for each in summary.profiles}
-    groups = {_group_name(int(group), scattered): n for group, n in counts.groups.items()}
-    _add_counts(table, groups, "unknown, {}", "groups", words=profiles, style="bold")
-    if counts.unsure:
-        table.add_row("unsure", f"{counts.unsure:,}", style="italic")
-    say(table, soft_wrap=False)
-    for warning in summary.warnings:
-        say(f"Note: {warning}", style="yellow")
-
-
-def _group_name(group: int, scattered: int | None) -> str:
-    """The number after the last group is that of items in no group.
-
-    >>> _group_name(1, scattered=1), _group_name(1, scattered=None)
-    ('scattered', 'group 1')
-    """
-    return "scattered" if group == scattered else f"group {group}"
-
-
-def _add_counts(
-    table: "Table",
-    counts: dict[str, int],
-    wording: str,
-    what: str,
-    *,
-    words: Mapping[str, Sequence[str]] | None = None,
-    style: str | None = None,
-) -> None:
-    """A row for each class or group; of very many, those with the most items."""
-    words = words or {}
-    largest = sorted(counts, key=lambda name: -counts[name])
-    rest = largest[MOST_ROWS:]
-    for name in largest[:MOST_ROWS] if rest else counts:
-        typical = f": {shortened(', '.join(words[name]), LONGEST_WORDS)}" if words.get(name) else ""
-        table.add_row(wording.format(name) + typical, f"{counts[name]:,}", style=style)
-    if rest:
-        n_items = sum(counts[name] for name in rest)
-        table.add_row(f"... and {len(rest):,} more {what}, see predictions.csv", f"{n_items:,}")
-
-
-def printer() -> Callable[..., None]:
-    """A function that prints names as they are, and never breaks them over lines."""
-    from rich.console import Console
-
-    console = Console(markup=False, emoji=False, highlight=False)
-    return partial(console.print, soft_wrap=True)
-
-
-def quoted(path: Path) -> str:
-    """A path as a shell takes it; bytes that are no text, as bash writes them.
-
-    >>> quoted(Path("my results")), quoted(Path("caf\\udce9"))
-    ("'my results'", "$'caf\\\\xe9'")
-    """
-    text = str(path)
-    if text.isprintable():
-        return shlex.quote(text)
-    plain = set(string.ascii_letters + string.digits + "/._-")
-    content = "".join(
-        chr(byte) if chr(byte) in plain else f"\\x{byte:02x}" for byte in os.fsencode(path)
-    )
-    return f"$'{content}'"

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.cli.address import LOCAL_HOSTS, add_address, check_address
-from s2osc.cli.options import add_command, printer
+from s2osc.cli.options import add_command
+from s2osc.cli.printing import printer
 from s2osc.errors import SettingsError
 
 FIRST_PORT = 8421

@@ -23,14 +23,11 @@ from s2osc.cli.options import (
     decision_of,
     engine_of,
     item_address,
-    printer,
-    quoted,
     request_of,
-    show_parts,
-    show_result,
     shown_as,
     trusted_of,
 )
+from s2osc.cli.printing import printer, quoted, show_parts, show_result
 from s2osc.errors import SettingsError
 from s2osc.text import at_most, listed, plural, rounded_percent
 

@@ -7,15 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from s2osc.cli.address import add_address, check_address
-from s2osc.cli.options import (
-    add_command,
-    add_device,
-    add_engine,
-    add_trusted,
-    printer,
-    ray_of,
-    trusted_of,
-)
+from s2osc.cli.options import add_command, add_device, add_engine, add_trusted, ray_of, trusted_of
+from s2osc.cli.printing import printer
 from s2osc.errors import SettingsError
 
 FIRST_PORT = 8521

@@ -22,12 +22,10 @@ from s2osc.cli.options import (
     add_tables,
     add_trusted,
     decision_of,
-    printer,
-    quoted,
     request_of,
-    show_result,
     trusted_of,
 )
+from s2osc.cli.printing import printer, quoted, show_result
 from s2osc.codec import JsonObject
 from s2osc.text import listed
 

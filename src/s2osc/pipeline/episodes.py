@@ -21,14 +21,16 @@ class EpisodeSettings:
 
     n_episodes: int = 24
     most_items: int = 300  # of hidden classes, in all
-    mistaken: float = 0.05  # items of other classes among them, as a filter leaves some
+    mistaken: float = 0.05  # of them, that many of other classes among them; half of those at most
     smallest: float = 0.3  # of a class, drawn between this share and all: classes are not alike
+    most_hidden: float = 1.0  # of the classes
 
     def __post_init__(self) -> None:
         require_least("the number of episodes", self.n_episodes, 1)
         require_least("the items of an episode", self.most_items, FEWEST)
         require_range("the share of mistaken items", self.mistaken, 0, 1)
         require_range("the smallest share of a class", self.smallest, 0, 1)
+        require_range("the share of hidden classes", self.most_hidden, 0, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,7 @@ def draw_episodes(
     if len(classes) < 2:
         return []
     most = len(classes) - 1 if len(classes) > 3 else len(classes)
+    most = max(1, min(most, int(settings.most_hidden * len(classes))))
     episodes = []
     for number in range(settings.n_episodes):
         hidden = random.permutation(classes)[: 1 + number % most]
@@ -69,7 +72,7 @@ def draw_episodes(
             parts.append(random.permutation(rows_of[c])[:n])
         rows = random.permutation(np.concatenate(parts))[: settings.most_items]
         others = random.permutation(np.flatnonzero(~np.isin(labels, hidden)))
-        n_mistaken = round(settings.mistaken * len(rows))
+        n_mistaken = min(round(settings.mistaken * len(rows)), len(others) // 2)
         mixed = np.concatenate([rows, others[:n_mistaken]])
         order = random.permutation(len(mixed))
         episodes.append(

@@ -40,6 +40,9 @@ from s2osc.pipeline.model import CalibrationScores
 from s2osc.pipeline.student import Student
 from s2osc.types import UNKNOWN
 
+FILTER_WEIGHT = 2
+"""Of the filter's ranks, beside those of g: g learns from what the filter finds, and can only mend
+it."""
 TOO_COARSE = 1 / 3
 """Of the items that the inputs find: for so many of the pool one calibration item may stand."""
 
@@ -134,7 +137,7 @@ def joint_score(odds: np.ndarray, filtered: Filtered, pooled: Pool) -> np.ndarra
     Spies choose nothing here: g has learnt that they are known, and would look better than it is.
     """
     by_g = ranks(filtered.brought_to_pool(odds, pooled))
-    mean = (2 * ranks(filtered.score) + by_g) / 3
+    mean = (FILTER_WEIGHT * ranks(filtered.score) + by_g) / (FILTER_WEIGHT + 1)
     return np.asarray(logit(mean * len(mean) / (len(mean) + 1)))
 
 
