@@ -53,7 +53,7 @@ CONSTANTS = (
     Constant("student.alpha", "weight of f's signal to g", "the paper's"),
     Constant("student.lambda_u", "weight of the loss on unlabelled items", "the paper's"),
     Constant("student.tau", "confidence of a pseudo-label", "the paper's"),
-    Constant("student.temperature", "of both sides of the KL", "the authors' code"),
+    Constant("student.temperature", "of both sides of the KL", "the paper's"),
     Constant("student.seed_weight", "of the loss on P(unknown)", "MNIST, Fashion-MNIST"),
     Constant("student.labelled_batch", "labelled items in a step of g", "time"),
     Constant("student.training.batch_size", "unlabelled items in a step of g", "time"),

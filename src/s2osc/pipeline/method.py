@@ -36,6 +36,7 @@ from s2osc.pipeline.sources.matching import (
     match_raw,
     match_sources,
     suspected_sources,
+    suspected_sources_of_raw,
 )
 from s2osc.pipeline.student import (
     Student,
@@ -157,7 +158,14 @@ class S2OSCMethod:
         with clock("teacher"):
             teacher, of_training = self._train_teacher(matched.training, seed=seed, device=device)
         solution = self.solve(
-            teacher, of_training, matched, clock, labelled=known, seed=seed, device=device
+            teacher,
+            of_training,
+            matched,
+            clock,
+            labelled=known,
+            by_raw=by_raw,
+            seed=seed,
+            device=device,
         )
         return solution.with_scaling(scaling)
 
@@ -183,6 +191,7 @@ class S2OSCMethod:
         clock: Stopwatch,
         *,
         labelled: Labelled | None = None,
+        by_raw: Matched | None = None,
         seed: int,
         device: str,
     ) -> Solution:
@@ -190,11 +199,12 @@ class S2OSCMethod:
 
         ``of_training`` are its outputs for the training items. All items are scaled already. Where
         few were held back, folds are made of ``labelled``, all labelled items; None: there are no
-        others that may judge.
+        others that may judge. ``by_raw`` is the match of photos or texts that items are features
+        of.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
-            filtered, matched = self._filter(teacher, of_training, matched, seed=seed)
+            filtered, matched = self._filter(teacher, of_training, matched, by_raw, seed=seed)
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
@@ -320,7 +330,13 @@ class S2OSCMethod:
         return train_teacher(training, self.teacher, self.augmentation, seed=seed, device=device)
 
     def _filter(
-        self, teacher: Teacher, of_training: TeacherOutputs, matched: Matched, *, seed: int
+        self,
+        teacher: Teacher,
+        of_training: TeacherOutputs,
+        matched: Matched,
+        by_raw: Matched | None,
+        *,
+        seed: int,
     ) -> tuple[Filtered, Matched]:
         """The filter, and the labelled items it rests on.
 
@@ -330,7 +346,7 @@ class S2OSCMethod:
         filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
-        for suspected in suspected_sources(matched, seed=seed):
+        for suspected in self._suspected(matched, by_raw, seed=seed):
             if stands_out_by_inputs(suspected, self.decision.level, seed=seed):
                 continue
             # Labelled items are changed, the pool is not.
@@ -342,6 +358,15 @@ class S2OSCMethod:
             if self._is_all_known(again) and not again.sources_differ:
                 return again, suspected
         return filtered, matched
+
+    def _suspected(
+        self, matched: Matched, by_raw: Matched | None, *, seed: int
+    ) -> Iterator[Matched]:
+        """Matches by changes that the pool may show: of items, then of their photos or texts."""
+        yield from suspected_sources(matched, seed=seed)
+        if by_raw is not None:
+            pool = matched.pooled.of_pool(matched.pooled.inputs)
+            yield from suspected_sources_of_raw(by_raw, pool, self.seeds, seed=seed)
 
     def _is_all_known(self, filtered: Filtered) -> bool:
         """Whether the test finds nothing unknown; False where nothing was held back."""

@@ -66,7 +66,7 @@ HEADS = replace(
     teacher=TeacherSettings(
         network=NetworkSettings(hidden=(512,)),
         training=TrainSettings(
-            epochs=8, batch_size=128, learning_rate=0.05, weight_decay=5e-4, min_steps=400
+            epochs=8, batch_size=128, learning_rate=0.05, weight_decay=5e-4, min_steps=300
         ),
         augment=0.5,
     ),
@@ -74,7 +74,7 @@ HEADS = replace(
         FAST.student,
         network=NetworkSettings(hidden=(512,)),
         training=TrainSettings(
-            epochs=4, batch_size=96, learning_rate=0.05, weight_decay=5e-4, min_steps=500
+            epochs=4, batch_size=96, learning_rate=0.05, weight_decay=5e-4, min_steps=300
         ),
     ),
 )

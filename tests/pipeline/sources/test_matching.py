@@ -13,6 +13,7 @@ from s2osc.pipeline.sources.matching import (
     match_raw,
     match_sources,
     suspected_sources,
+    suspected_sources_of_raw,
 )
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
@@ -195,3 +196,23 @@ def test_typing_errors_are_found_in_texts_and_labelled_ones_get_them_before_thei
     )
     assert not same.changes
     assert not same.are_columns
+
+
+def test_a_change_of_texts_that_is_only_suspected_gives_the_same_items_the_same_roles():
+    labels = np.arange(240) % 3
+    texts = np.array(easy_texts([list(WORDS)[c] for c in labels], seed=0))
+    known, pool = texts[:120], add_typing_errors(texts[120:], 0.05, seed=1)
+    items = Labelled(embed_texts(known), labels[:120])
+    found = match_raw(items, embed_texts(pool), RawItems(pool, known, embed_texts), seed=0)
+    assert not found.changes  # too few typing errors to be told
+    settings, features = SeedSettings(share=0.3), embed_texts(pool)
+    _, as_it_is = hide_in_pool(items, features, settings, seed=0)
+    suspects = list(suspected_sources_of_raw(found, features, settings, seed=0))
+    assert suspects
+    for suspected in suspects:
+        assert suspected.is_suspected
+        assert not suspected.is_changed
+        assert [change.kind for change in suspected.changes] == ["typing errors"]
+        pooled = suspected.pooled
+        np.testing.assert_array_equal(pooled.held_back_labels, as_it_is.held_back_labels)
+        np.testing.assert_array_equal(pooled.of_pool(pooled.inputs), features)

@@ -14,7 +14,7 @@ import numpy as np
 
 from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
-from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
 from s2osc.pipeline.scaling import fit_scaling, in_spreads
 from s2osc.pipeline.sources.best_change import find_change
@@ -305,6 +305,20 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
         if noisy.last is not None and not noisy.last.differ:
             yield noisy._replace(is_suspected=True)
             return
+
+
+def suspected_sources_of_raw(
+    by_raw: Matched, pool: np.ndarray, settings: SeedSettings, *, seed: int
+) -> Iterator[Matched]:
+    """The same where photos or texts may be changed: matches of their features, and of the pool's.
+
+    The same labelled items are held back as without the change.
+    """
+    for suspected in suspected_sources(by_raw, seed=seed):
+        again = compare_inputs(
+            *hide_in_pool(suspected.training, pool, settings, seed=seed), seed=seed
+        )
+        yield again._replace(changes=suspected.changes, first=suspected.first, is_suspected=True)
 
 
 def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched | None:
