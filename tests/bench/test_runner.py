@@ -15,6 +15,7 @@ from s2osc.baselines.post_hoc import MSP
 from s2osc.baselines.shared import TeacherRecipe
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import Experiment, Size, at_most
+from s2osc.bench.methods import NETWORKS
 from s2osc.bench.records import read_record, read_records
 from s2osc.bench.runner import parse_part, plan, prepare, run_experiment
 from s2osc.bench.tasks import pool as pool_task
@@ -24,7 +25,7 @@ from s2osc.errors import DataError, SettingsError
 from s2osc.nets.backbones import EFFICIENTNET, Backbone
 from s2osc.pipeline import teacher
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import ABLATIONS, HEADS, PLAIN
+from s2osc.pipeline.presets import ABLATIONS, PLAIN
 from samples import make_dataset, make_images, shrink
 
 METHOD = shrink(PLAIN, n_steps=8, k=5)
@@ -203,7 +204,7 @@ def test_networks_follow_the_size_and_what_the_data_are():
         return prepare(MSP(), EXPERIMENTS["table1"], size, data, make_dataset()).recipe.teacher
 
     assert network("cpu", "mnist") == PLAIN.teacher
-    assert network("cpu", "mnist-features") == HEADS.teacher
+    assert network("cpu", "mnist-features") == NETWORKS["heads"].teacher
     assert network("smoke", "mnist").training.min_steps < PLAIN.teacher.training.min_steps
 
 

@@ -91,8 +91,17 @@ def test_resnet_18_and_34_have_their_known_sizes():
 )
 def test_the_stem_strides_just_far_enough(side, first_map, stride):
     settings = NetworkSettings(first_map=first_map)
-    assert settings.stem_stride(side) == stride
+    assert settings.stem_stride(side, 3) == stride
     assert side / stride <= first_map
+
+
+def test_grey_images_may_have_smaller_maps():
+    settings = NetworkSettings(grey_map=8)
+    assert [settings.stem_stride(28, channels) for channels in (1, 3)] == [4, 2]
+    assert [settings.stem_stride(8, channels) for channels in (1, 3)] == [1, 1]
+    for shape in ((28, 28), (28, 28, 3)):
+        network = Network(settings, shape, 2)
+        assert n_parameters(network) == settings.n_parameters(shape, 2)
 
 
 def test_large_images_reach_the_first_stage_within_the_first_map():

@@ -18,6 +18,7 @@ from s2osc.pipeline.presets import (
     build_method,
     choose_preset,
     with_seeds,
+    with_small_maps,
 )
 from s2osc.settings import flatten
 
@@ -86,11 +87,20 @@ WITH_SEEDS = {
 
 
 @pytest.mark.parametrize(
-    ("seeded", "plain"), [(FAST, PLAIN), (LARGE, PAPER)], ids=["fast", "large"]
+    ("seeded", "plain"),
+    [(FAST, with_small_maps(PLAIN)), (LARGE, PAPER)],
+    ids=["fast", "large"],
 )
 def test_with_seeds_a_preset_changes_in_nothing_but_what_seeds_are_good_for(seeded, plain):
     assert flatten(seeded) == flatten(plain) | WITH_SEEDS
     assert with_seeds(plain) == seeded == with_seeds(seeded)
+
+
+def test_small_maps_are_for_grey_images_alone():
+    for role in ("teacher", "student"):
+        (small, usual) = (getattr(method, role).network for method in (FAST, PLAIN))
+        assert small.stem_stride(28, 1) == 2 * usual.stem_stride(28, 1)
+        assert small.stem_stride(32, 3) == usual.stem_stride(32, 3)
 
 
 @pytest.mark.parametrize("method", [PLAIN, PAPER], ids=["plain", "paper"])

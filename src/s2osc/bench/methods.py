@@ -23,9 +23,10 @@ from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
-from s2osc.pipeline.presets import ABLATIONS, FAST, PAPER, PLAIN, PRESETS
+from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PAPER, PLAIN, PRESETS
 from s2osc.pipeline.run_facts import Adaptable, RunFacts
 from s2osc.pipeline.teacher import TeacherSettings
+from s2osc.settings import change
 from s2osc.types import Method
 
 GROUP = "s2osc.methods"
@@ -108,7 +109,11 @@ SMALL = replace(
     ),
 )
 """The fast preset with smaller networks and fewer steps: for many small pools."""
-NETWORKS = PRESETS | {"small": SMALL, "tiny": TINY}
+HEADS_OF_RECORDS = change(
+    HEADS, {"teacher.training.min_steps": 400, "student.training.min_steps": 500}
+)
+"""Vectors in comparisons: more steps than the preset, which is as right with fewer."""
+NETWORKS = PRESETS | {"heads": HEADS_OF_RECORDS, "small": SMALL, "tiny": TINY}
 
 
 def choose_methods(names: str | None, own: Mapping[str, Method]) -> dict[str, Method]:

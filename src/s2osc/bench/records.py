@@ -39,6 +39,7 @@ LATER = {
     "false_alarm_of": [],
     "pretrained": "none",
     "first_stage": 5,
+    "grey_map": None,
     "optimiser": "sgd",
     "layer_decay": 1.0,
 }

@@ -44,6 +44,7 @@ class NetworkSettings:
     hidden: tuple[int, ...] = (256, 128)  # vectors: width of each layer
     pretrained: Pretrained = "none"  # photos: the network whose upper stages are trained on
     first_stage: int = 5  # photos: the lowest stage that is trained, of 7
+    grey_map: int | None = None  # grey images: in place of first_map; None: the same
 
     def __post_init__(self) -> None:
         require_choice("network.pretrained", self.pretrained, Pretrained)
@@ -63,6 +64,7 @@ class NetworkSettings:
                 "convolutions of fewer channels corrupt memory on a CPU"
             )
         require_least("network.first_map", self.first_map, 1)
+        require_least("network.grey_map", self.grey_map, 1)
         for name, n_layers in (("blocks", sum(self.blocks)), ("hidden", len(self.hidden))):
             if n_layers > MAX_LAYERS:
                 raise SettingsError(
@@ -76,17 +78,20 @@ class NetworkSettings:
     def is_pretrained(self) -> bool:
         return self.pretrained != "none"
 
-    def stem_stride(self, side: int) -> int:
+    def stem_stride(self, side: int, n_channels: int) -> int:
         """A power of two that brings ``side`` pixels down to at most ``first_map``.
 
-        >>> [NetworkSettings(first_map=16).stem_stride(side) for side in (8, 28, 32, 64)]
+        >>> [NetworkSettings(first_map=16).stem_stride(side, 3) for side in (8, 28, 32, 64)]
         [1, 2, 2, 4]
+        >>> NetworkSettings(first_map=16, grey_map=8).stem_stride(28, 1)
+        4
         """
-        return max(1, 2 ** ceil(log2(side / self.first_map)))
+        largest = self.grey_map if n_channels == 1 and self.grey_map else self.first_map
+        return max(1, 2 ** ceil(log2(side / largest)))
 
-    def stem_kernel(self, side: int) -> int:
+    def stem_kernel(self, side: int, n_channels: int) -> int:
         """The kernel size of the first convolution, which grows with its stride."""
-        return max(3, 2 * self.stem_stride(side) - 1)
+        return max(3, 2 * self.stem_stride(side, n_channels) - 1)
 
     def n_parameters(self, input_shape: tuple[int, ...], n_outputs: int) -> int:
         """The weights of a network for inputs of ``input_shape``, without building it.
@@ -101,7 +106,8 @@ class NetworkSettings:
             layers = pairwise([input_shape[0], *self.hidden])
             body = sum(n_in * n_out + 2 * n_out for n_in, n_out in layers)
             return body + (self.hidden[-1] + 1) * n_outputs
-        body = self.stem_kernel(max(input_shape[:2])) ** 2 * count_channels(input_shape) + 2
+        n_channels = count_channels(input_shape)
+        body = self.stem_kernel(max(input_shape[:2]), n_channels) ** 2 * n_channels + 2
         body *= self.widths[0]
         stages = pairwise([self.widths[0], *self.widths])
         for stage, ((n_in, n_out), n_blocks) in enumerate(zip(stages, self.blocks, strict=True)):
@@ -218,7 +224,7 @@ class ResidualBlock(nn.Module):
 
 def residual_body(settings: NetworkSettings, side: int, n_channels: int) -> nn.Sequential:
     """Stem, residual stages, global average."""
-    stride, kernel = settings.stem_stride(side), settings.stem_kernel(side)
+    stride, kernel = (of(side, n_channels) for of in (settings.stem_stride, settings.stem_kernel))
     width = settings.widths[0]
     layers: list[nn.Module] = [
         nn.Conv2d(n_channels, width, kernel, stride, kernel // 2, bias=False),

@@ -32,11 +32,13 @@ from s2osc.pipeline.solution import Solution, make_trust
 from s2osc.pipeline.sources.matching import (
     Matched,
     RawItems,
+    changed_on_suspicion,
     compare_inputs,
     match_raw,
     match_sources,
     suspected_sources,
     suspected_sources_of_raw,
+    thinned,
 )
 from s2osc.pipeline.student import (
     Student,
@@ -363,10 +365,19 @@ class S2OSCMethod:
         self, matched: Matched, by_raw: Matched | None, *, seed: int
     ) -> Iterator[Matched]:
         """Matches by changes that the pool may show: of items, then of their photos or texts."""
-        yield from suspected_sources(matched, seed=seed)
+        if not self._stands_out_anyway(matched, seed=seed):
+            yield from suspected_sources(matched, seed=seed)
         if by_raw is not None:
             pool = matched.pooled.of_pool(matched.pooled.inputs)
             yield from suspected_sources_of_raw(by_raw, pool, self.seeds, seed=seed)
+
+    def _stands_out_anyway(self, matched: Matched, *, seed: int) -> bool:
+        """Whether a sample says that no suspected change explains what stands out."""
+        few = thinned(matched, seed=seed) if matched.is_suspicious else None
+        return few is not None and all(
+            stands_out_by_inputs(suspected, self.decision.level, seed=seed)
+            for suspected in changed_on_suspicion(few, seed=seed)
+        )
 
     def _is_all_known(self, filtered: Filtered) -> bool:
         """Whether the test finds nothing unknown; False where nothing was held back."""

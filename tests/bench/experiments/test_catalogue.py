@@ -27,7 +27,7 @@ from s2osc.data.splits import split_dataset
 from s2osc.errors import SettingsError
 from s2osc.nets.backbones import EFFICIENTNET
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import FAST, HEADS, PLAIN, TUNED
+from s2osc.pipeline.presets import FAST, PLAIN, TUNED, with_seeds, with_small_maps
 from s2osc.settings import change, flatten
 from s2osc.types import UNKNOWN
 
@@ -70,7 +70,7 @@ def test_an_experiment_compares_methods_that_differ_and_have_records_of_their_ow
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_is_called_by_the_name_of_a_preset_is_that_preset(name):
-    presets = {"plain": PLAIN, "fast": FAST, "heads": HEADS, "small": SMALL}
+    presets = {"plain": PLAIN, "fast": FAST, "heads": NETWORKS["heads"], "small": SMALL}
     for chosen, method in EXPERIMENTS[name].methods.items():
         assert presets.get(chosen, method) == method
 
@@ -130,7 +130,7 @@ def test_features_are_those_of_the_backbone_for_heads():
     named = {name for name, experiment in EXPERIMENTS.items() if experiment.backbone}
     assert named == {"features", "tuned"}
     assert EXPERIMENTS["features"].backbone == EFFICIENTNET
-    assert EXPERIMENTS["features"].methods == {"heads": HEADS}
+    assert EXPERIMENTS["features"].methods == {"heads": NETWORKS["heads"]}
 
 
 def test_tuned_networks_get_the_maps_they_start_from():
@@ -189,13 +189,14 @@ def test_the_improvements_lead_from_plain_to_fast_one_step_at_a_time():
         "+ all known items": {"student.known_items": "all"},
         "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
     }
-    assert methods[way[-1]] == FAST
+    assert methods[way[-1]] == with_seeds(PLAIN)  # which is fast but for the maps of grey images
+    assert with_small_maps(methods[way[-1]]) == FAST
 
 
 def test_ours_without_one_part_lacks_that_part_alone():
     methods = EXPERIMENTS["improvements"].methods
     changed = {
-        name: different(method, FAST)
+        name: different(method, with_seeds(PLAIN))
         for name, method in methods.items()
         if name.startswith("fast, ")
     }

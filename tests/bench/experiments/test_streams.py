@@ -29,7 +29,7 @@ from s2osc.bench.terminal import make_listing
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
-from s2osc.pipeline.presets import FAST, HEADS, PLAIN
+from s2osc.pipeline.presets import FAST, PLAIN
 from s2osc.stream.learner import (
     LEVEL,
     Incremental,
@@ -144,7 +144,7 @@ def test_a_run_has_the_networks_of_its_size_and_flips_where_the_data_allow_it():
     on_images = prepare(ours, experiment, "cpu", "mnist", dataset).learner
     on_vectors = prepare(ours, experiment, "cpu", "cifar10-features", dataset).learner
     assert on_images.method.teacher == PLAIN.teacher
-    assert on_vectors.method.teacher == HEADS.teacher
+    assert on_vectors.method.teacher == NETWORKS["heads"].teacher
     assert not on_images.method.augmentation.flip
     flipped = prepare(cheap, experiment, "cpu", "mnist", replace(dataset, flip=True))
     assert flipped.learner.method.recipe.augmentation.flip

@@ -6,6 +6,7 @@ import pytest
 from s2osc.data.sources import add_column_noise, add_noise, add_typing_errors, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.sources import matching
 from s2osc.pipeline.sources.matching import (
     FEWEST_THERE,
     STRONG_NOISE,
@@ -14,6 +15,7 @@ from s2osc.pipeline.sources.matching import (
     match_sources,
     suspected_sources,
     suspected_sources_of_raw,
+    thinned,
 )
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
@@ -216,3 +218,21 @@ def test_a_change_of_texts_that_is_only_suspected_gives_the_same_items_the_same_
         pooled = suspected.pooled
         np.testing.assert_array_equal(pooled.held_back_labels, as_it_is.held_back_labels)
         np.testing.assert_array_equal(pooled.of_pool(pooled.inputs), features)
+
+
+def test_many_items_are_thinned_alike_and_few_are_not(monkeypatch):
+    training, pooled, found = matched_to(make_blobs)
+    assert thinned(found, seed=0) is None
+    n = len(pooled.inputs) + len(training)
+    monkeypatch.setattr(matching, "ENOUGH_TO_ASK", n // 2)
+    few = thinned(found, seed=0)
+    assert few.pooled.n == round(n // 2 / n * pooled.n)
+    assert len(few.training) == round(n // 2 / n * len(training))
+    np.testing.assert_array_equal(few.pooled.held_back_labels, pooled.held_back_labels)
+    np.testing.assert_array_equal(
+        few.pooled.of_held_back(few.pooled.inputs), pooled.of_held_back(pooled.inputs)
+    )
+    rows = {row.tobytes() for row in pooled.of_pool(pooled.inputs)}
+    assert {row.tobytes() for row in few.pooled.of_pool(few.pooled.inputs)} <= rows
+    strange = found._replace(pooled=pooled._replace(is_extra=np.zeros(pooled.n, bool)))
+    assert thinned(strange, seed=0) is None

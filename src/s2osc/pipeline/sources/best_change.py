@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.filter.signs import InputSigns
 from s2osc.pipeline.scaling import in_spreads
@@ -84,6 +85,7 @@ def sample_sure_items(
     return SureItems(pool, of_pool, judges, of_judges, references, of_references, unchanged)
 
 
+@in_one_thread
 def find_change(
     originals: Originals, free: InputSigns, is_sure: np.ndarray, *, seed: int
 ) -> tuple[Change, float]:

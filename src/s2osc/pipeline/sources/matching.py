@@ -35,6 +35,7 @@ from s2osc.pipeline.sources.comparison import (
     surest_items,
 )
 from s2osc.pipeline.sources.traces import MOST_COLUMNS, TEXT, Traces, image_traces, measure_traces
+from s2osc.seeding import rng
 from s2osc.types import Labelled
 
 MOST_STEPS = 3
@@ -54,6 +55,9 @@ HEAVY = 3.0
 one."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
+ENOUGH_TO_ASK = 8_000
+"""Items that tell whether what stands out does so from labelled items with a change, too; the time
+that neighbours take grows with the square of it."""
 STRONG_NOISE = (0.2, 0.1)
 """Of a column's deviation: the strongest that still counts as a small change, and a weaker one."""
 
@@ -137,6 +141,17 @@ class Matched(NamedTuple):
         if self.last is None or not self.last.may_differ:
             return False
         return self.last.differ or self.sure_share < FEWEST_THERE
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the sources may differ, but not clearly enough to say so.
+
+        Where few items could be compared, any sources may.
+        """
+        found = self.last
+        if self.changes or found is None:
+            return False
+        return found.may_differ or found.n_compared < MANY_COMPARED
 
     @property
     def unexplained(self) -> float:
@@ -275,19 +290,19 @@ def _by_surest(found: Matched, *, seed: int) -> Comparison:
 
 
 def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
-    """The matches if the sources differed, where they may, but not clearly enough to say so.
+    """The matches if the sources differed, where they may: by each change that may be the reason.
 
     What looks unknown is no discovery if it does not stand out from labelled items that were
-    changed so. Where few items could be compared, any sources may differ: by the change that fits
-    best, by an offset of many columns, and by the strongest noise on columns that the comparison
-    does not rule out. That is the largest p-value over a confidence set of what is not known
-    (Berger and Boos).
+    changed so: by the change that fits best, by an offset of many columns, and by the strongest
+    noise on columns that the comparison does not rule out. That is the largest p-value over a
+    confidence set of what is not known (Berger and Boos).
     """
-    found = matched.last
-    if matched.changes or found is None:
-        return
-    if not found.may_differ and found.n_compared >= MANY_COMPARED:
-        return
+    if matched.is_suspicious:
+        yield from changed_on_suspicion(matched, seed=seed)
+
+
+def changed_on_suspicion(matched: Matched, *, seed: int) -> Iterator[Matched]:
+    """The same, whatever the comparison says."""
     best = with_change(matched, seed=seed, better=1.0)
     if best is not None:
         yield best._replace(is_suspected=True)
@@ -305,6 +320,27 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
         if noisy.last is not None and not noisy.last.differ:
             yield noisy._replace(is_suspected=True)
             return
+
+
+def thinned(matched: Matched, *, seed: int) -> Matched | None:
+    """The match of a sample of pool and training items; None where there are not too many.
+
+    Also None of a pool that is a sample with more of the strange.
+    """
+    training, pooled = matched.training, matched.pooled
+    share = ENOUGH_TO_ASK / (len(pooled.inputs) + len(training))
+    if share >= 1 or pooled.is_extra is not None:
+        return None
+    random = rng(seed, "thinned")
+    of_pool, of_training = (
+        np.sort(random.permutation(n)[: round(share * n)]) for n in (pooled.n, len(training))
+    )
+    inputs = np.concatenate([pooled.inputs[of_pool], pooled.of_held_back(pooled.inputs)])
+    return compare_inputs(
+        Labelled(training.inputs[of_training], training.labels[of_training]),
+        pooled._replace(inputs=inputs, n=len(of_pool)),
+        seed=seed,
+    )
 
 
 def suspected_sources_of_raw(
