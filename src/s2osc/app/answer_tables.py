@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from s2osc.app.corrections import NO_CORRECTIONS, Corrections
+from s2osc.data.arrow import number_column, text_column
 from s2osc.data.columns import Table
 from s2osc.data.inputs import UNKNOWN_NAME, UNSURE_NAME, Skipped
 from s2osc.text import clean_text, csv_cell, shortened
@@ -29,7 +30,7 @@ def write_csv(table: pa.Table, target: Any) -> None:
     for place, name in enumerate(table.column_names):
         if pa.types.is_string(table.schema.field(name).type):
             cells = [text and csv_cell(text) for text in table[name].to_pylist()]
-            table = table.set_column(place, name, pa.array(cells, pa.string()))
+            table = table.set_column(place, name, text_column(cells))
     pyarrow.csv.write_csv(table, target)
 
 
@@ -84,25 +85,23 @@ def answer_table(
     An item is unknown where ``p_known`` is at most ``operating_point``, so neither is rounded.
     The operating point differs where known classes have limits of their own.
     """
-    n = len(names)
+    nothing = pa.nulls(len(names), pa.float64())
     label_names = np.array([*classes, *UNNAMED], object)
-    columns: dict[str, Any] = {
-        "item": names,
-        **({"text": texts} if texts is not None else {}),
-        "label": label_names[answer.labels],
-        "group": pa.array(answer.groups, mask=answer.groups < 0),
-        "confidence": answer.confidence.astype(np.float32),
-        "nearest": label_names[answer.nearest],
-        "nearest_confidence": nearest_confidence.astype(np.float32),
-        "p_known": pa.nulls(n, pa.float64()) if answer.p_known is None else answer.p_known,
-        "operating_point": pa.nulls(n, pa.float64())
-        if operating_points is None
-        else operating_points,
-        "unknown_score": answer.unknown_score.astype(np.float32),
-        "distinctness": answer.distinctness.astype(np.float32),
-        "filtered": answer.filtered,
+    columns: dict[str, pa.Array] = {
+        "item": text_column(names),
+        **({"text": text_column(texts)} if texts is not None else {}),
+        "label": text_column(label_names[answer.labels]),
+        "group": number_column(answer.groups, answer.groups < 0),
+        "confidence": number_column(answer.confidence.astype(np.float32)),
+        "nearest": text_column(label_names[answer.nearest]),
+        "nearest_confidence": number_column(nearest_confidence.astype(np.float32)),
+        "p_known": nothing if answer.p_known is None else number_column(answer.p_known),
+        "operating_point": nothing if operating_points is None else number_column(operating_points),
+        "unknown_score": number_column(answer.unknown_score.astype(np.float32)),
+        "distinctness": number_column(answer.distinctness.astype(np.float32)),
+        "filtered": number_column(answer.filtered),
     }
-    return pa.table(columns)
+    return pa.Table.from_arrays(list(columns.values()), list(columns))
 
 
 def with_corrections(table: pa.Table, corrections: Corrections) -> pa.Table:

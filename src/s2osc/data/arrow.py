@@ -1,0 +1,41 @@
+"""Columns of Arrow tables without pandas.
+
+pyarrow imports pandas, if that is installed, before it looks at any array or list: a third of a
+second of a command that takes two. From buffers it makes the same columns at once.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+
+def number_column(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
+    """Numbers or truth values (n,); null where ``missing``.
+
+    >>> number_column(np.array([1, 2]), np.array([False, True])).to_pylist()
+    [1, None]
+    """
+    there = None if missing is None else _bits(~missing)
+    kind = pa.from_numpy_dtype(values.dtype)
+    held = _bits(values) if values.dtype == bool else pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [there, held])
+
+
+def text_column(texts: Sequence[str | None]) -> pa.Array:
+    """Texts; null where there is none.
+
+    >>> text_column(["a", None, "bc"]).to_pylist()
+    ['a', None, 'bc']
+    """
+    cells = [b"" if text is None else text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, cells)])
+    wide = ends[-1] > np.iinfo(np.int32).max
+    there = _bits(np.array([text is not None for text in texts], bool))
+    offsets = pa.py_buffer(ends.astype(np.int64 if wide else np.int32))
+    kind = pa.large_string() if wide else pa.string()
+    return pa.Array.from_buffers(kind, len(cells), [there, offsets, pa.py_buffer(b"".join(cells))])
+
+
+def _bits(values: np.ndarray) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
