@@ -4,7 +4,7 @@ pyarrow imports pandas, if that is installed, before it looks at any array or li
 second of a command that takes two. From buffers it makes the same columns at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +22,17 @@ def number_column(values: np.ndarray, missing: np.ndarray | None = None) -> pa.A
     return pa.Array.from_buffers(kind, len(values), [there, held])
 
 
-def text_column(texts: Sequence[str | None]) -> pa.Array:
+def text_column(texts: Iterable[str | None]) -> pa.Array:
     """Texts; null where there is none.
 
     >>> text_column(["a", None, "bc"]).to_pylist()
     ['a', None, 'bc']
     """
-    cells = [b"" if text is None else text.encode() for text in texts]
+    encoded = [None if text is None else text.encode() for text in texts]
+    cells = [cell or b"" for cell in encoded]
     ends = np.cumsum([0, *map(len, cells)])
     wide = ends[-1] > np.iinfo(np.int32).max
-    there = _bits(np.array([text is not None for text in texts], bool))
+    there = _bits(np.array([cell is not None for cell in encoded], bool))
     offsets = pa.py_buffer(ends.astype(np.int64 if wide else np.int32))
     kind = pa.large_string() if wide else pa.string()
     return pa.Array.from_buffers(kind, len(cells), [there, offsets, pa.py_buffer(b"".join(cells))])
