@@ -4,10 +4,11 @@
 
 Each file holds x, vectors or images, and y, their classes. Of each, pools are drawn as a run leaves
 them to the grouping: some classes are known, one to five (of many classes up to ten) are not, in
-every fourth pool some of these are rare; a part of the unknown items is missed, those nearest to
+every tenth pool some of these are rare; a part of the unknown items is missed, those nearest to
 known ones first, and a few known items are among them by mistake. Prints how often the weights
-learnt from all other files find the number within one, and, of all files, the scale of each measure
-and its default weight, as they stand in ``pipeline/grouping/number.py``.
+learnt from all other files find the number, exactly and within one, and, of all files, the scale of
+each measure and its default weight, as they stand in ``pipeline/grouping/number.py``, and the walk
+in a class in the mean, as it stands in ``pipeline/grouping/classes.py``.
 """
 
 import sys
@@ -17,15 +18,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from s2osc.pipeline.group_tree import median_number
+from s2osc.pipeline.grouping.classes import UsualClass, usual_class, walks_within
 from s2osc.pipeline.grouping.company import choose_items
-from s2osc.pipeline.grouping.evidence import (
-    MEASURES,
-    MOST_GROUPS,
-    class_spread,
-    find_parts,
-    measure_numbers,
-)
-from s2osc.pipeline.grouping.number import Choice, fit_weights
+from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.number import SCALES, Choice, NumberModel, fit_weights
 from s2osc.pipeline.grouping.space import fit_space
 from s2osc.types import UNKNOWN
 
@@ -33,30 +30,32 @@ N_ROUNDS = 6
 NUMBERS = (1, 2, 3, 4, 5, 8, 10)
 N_IN_POOL = 100  # items of a known class
 RAREST = 0.06  # of the items of the first unknown class
+RARE = 0.1  # of the pools: a class of eight items cannot be found, and teaches that fewer is right
 FEWEST = 8
 INERTIA = 1.0
 
 
-def choices_of(inputs: np.ndarray, labels: np.ndarray) -> list[Choice]:
-    """What is measured in each pool, and how many classes there are."""
-    return [
-        choice
+def choices_of(inputs: np.ndarray, labels: np.ndarray) -> tuple[list[Choice], list[UsualClass]]:
+    """What is measured in each pool, with how many classes there are, and what a class is there."""
+    found = [
+        pool
         for seed in range(N_ROUNDS)
         for number in NUMBERS
-        for choice in measured(inputs, labels, number, np.random.default_rng([seed, number]))
+        for pool in measured(inputs, labels, number, np.random.default_rng([seed, number]))
     ]
+    return [choice for choice, _ in found], [usual for _, usual in found]
 
 
 def measured(
     inputs: np.ndarray, labels: np.ndarray, number: int, random: np.random.Generator
-) -> Iterator[Choice]:
+) -> Iterator[tuple[Choice, UsualClass]]:
     """One pool; none where there are too few classes or too few items."""
     classes = random.permutation(np.unique(labels))
     n_known = min(len(classes) // 2, 10)
     if number > len(classes) - n_known:
         return
     n_labelled, n_unknown = random.choice([60, 200]), random.choice([200, 600])
-    rare = random.random() < 0.25
+    rare = random.random() < RARE
     known, pool, truth = [], [], []
     for place, c in enumerate(classes[: n_known + number]):
         rows = random.permutation(np.flatnonzero(labels == c))
@@ -77,8 +76,8 @@ def measured(
     grouped, _ = choose_items(space.transform(found), whitened, of_known, random)
     parts = find_parts(grouped, MOST_GROUPS, random)
     if number <= parts.tree.n_leaves:
-        spread = class_spread(whitened, of_known)
-        yield Choice(measure_numbers(grouped, parts, spread), number)
+        usual = usual_class(whitened, of_known, walks_within(whitened, of_known, random))
+        yield Choice(measure_numbers(grouped, parts, usual), number), usual
 
 
 def called_unknown(
@@ -109,32 +108,34 @@ def learn(choices: list[Choice]) -> tuple[np.ndarray, np.ndarray]:
     return scales, fit_weights(scaled, np.zeros(len(MEASURES)), INERTIA)
 
 
-def within_one(choices: list[Choice], scales: np.ndarray, weights: np.ndarray) -> float:
-    """How often the median of the probabilities is within one of the right number."""
-    found = []
-    for choice in choices:
-        odds = choice.measures / scales @ weights
-        chances = np.exp(odds - odds.max())
-        median = 1 + int(np.searchsorted(np.cumsum(chances / chances.sum()), 0.5))
-        found.append(abs(median - choice.right) <= 1)
-    return float(np.mean(found))
+def errors(choices: list[Choice], scales: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(pools,) by how much the number is off."""
+    model = NumberModel(weights)
+    numbers = [
+        median_number(model.chances(choice.measures / scales * SCALES)) for choice in choices
+    ]
+    return np.abs(np.array(numbers) - [choice.right for choice in choices])
 
 
 def main(paths: list[str]) -> None:
-    choices = {}
+    choices, usual = {}, []
     for path in paths:
         with np.load(path) as held:
-            choices[Path(path).stem] = choices_of(held["x"], held["y"])
+            choices[Path(path).stem], own_usual = choices_of(held["x"], held["y"])
+            usual += own_usual
     for name, own in choices.items() if len(choices) > 1 else ():
         scales, weights = learn([each for key, of in choices.items() if key != name for each in of])
+        off = errors(own, scales, weights)
         print(
-            f"{name}: {len(own)} pools, within one by others {within_one(own, scales, weights):.2f}"
+            f"{name}: {len(own)} pools; by weights of the others, the number is right in "
+            f"{np.mean(off == 0):.2f} and within one in {np.mean(off <= 1):.2f}"
         )
     everything = [choice for own in choices.values() for choice in own]
     scales, weights = learn(everything)
     print(f"{len(everything)} pools")
     for name, scale, weight in zip(MEASURES, scales, weights, strict=True):
         print(f'    "{name}": ({scale:.3f}, {weight:.2f}),')
+    print("walk in a class:", np.mean([each.walk for each in usual], axis=0).round(2).tolist())
 
 
 if __name__ == "__main__":

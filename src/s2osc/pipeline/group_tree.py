@@ -14,6 +14,15 @@ import numpy as np
 from s2osc.errors import DataError, SettingsError
 
 
+def median_number(chances: np.ndarray) -> int:
+    """The median, where chances are those of one group, two groups, and so on.
+
+    >>> median_number(np.array([0.4, 0.2, 0.4])), median_number(np.array([0.5, 0.5]))
+    (2, 1)
+    """
+    return 1 + int(np.searchsorted(np.cumsum(chances), 0.5 - 1e-9))
+
+
 @dataclass(frozen=True)
 class GroupTree:
     """A binary tree of m splits and m + 1 leaves; the first split is the root."""
@@ -87,7 +96,7 @@ class GroupTree:
 
     def likely_number(self) -> int:
         """The median of the distribution, which is off by least in the mean."""
-        return 1 + int(np.searchsorted(np.cumsum(self.distribution()), 0.5 - 1e-9))
+        return median_number(self.distribution())
 
     def cut(self, n: int) -> tuple[int, ...]:
         """(n_leaves,) the group of each leaf after the first n - 1 splits, the largest first.

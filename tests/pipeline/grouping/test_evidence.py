@@ -5,11 +5,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, silhouette_samples
 
 from s2osc.pipeline.group_tree import GroupTree
+from s2osc.pipeline.grouping.classes import UsualClass, usual_class, walks_within
 from s2osc.pipeline.grouping.evidence import (
     MEASURES,
     MOST_GROUPS,
     Parts,
-    class_spread,
     find_parts,
     measure_numbers,
     silhouettes,
@@ -24,7 +24,8 @@ def random():
 
 
 def measures(items):
-    found = measure_numbers(items, find_parts(items, MOST_GROUPS, random()), 8.0)
+    usual = usual_class(BLOBS, CLASSES, walks_within(BLOBS, CLASSES, random()))
+    found = measure_numbers(items, find_parts(items, MOST_GROUPS, random()), usual)
     return dict(zip(MEASURES, found.T, strict=True))
 
 
@@ -71,8 +72,22 @@ def test_every_number_is_measured_and_one_group_has_no_silhouette():
 def test_what_speaks_for_the_right_number_is_highest_there():
     found = measures(BLOBS)
     assert found["silhouette in the modes"].argmax() + 1 == 4
-    assert found["gap after the modes"].argmax() + 1 == 4
     assert found["narrower than known classes"][0] == 0 < found["narrower than known classes"][8]
+
+
+def test_modes_between_blobs_are_slower_than_those_in_known_ones():
+    found = measures(BLOBS)
+    assert found["next mode slower than a class"][:3].min() > 1
+    assert found["next mode slower than a class"][3] < 0.5
+    gained = np.diff(found["modes slower than a class"])
+    np.testing.assert_allclose(gained, found["next mode slower than a class"][:-1])
+
+
+def test_a_class_that_is_slow_by_itself_is_no_border():
+    parts = find_parts(BLOBS, MOST_GROUPS, random())
+    quick, slow = (parts.slower_than(UsualClass(8.0, np.full(5, odds)), 4) for odds in (0.0, 9.0))
+    assert (quick > slow).all()
+    assert slow.max() < 0
 
 
 def test_items_are_measured_that_have_one_part():
@@ -86,8 +101,3 @@ def test_silhouettes_are_those_of_scikit_learn(n):
     groups = np.unique(groups, return_inverse=True)[1]
     distances = np.linalg.norm(rows[:, None] - rows, axis=2)
     np.testing.assert_allclose(silhouettes(distances, groups), silhouette_samples(rows, groups))
-
-
-def test_the_spread_of_classes_is_the_mean_squared_distance_to_their_centres():
-    rows = np.array([[0.0], [2.0], [10.0], [16.0]])
-    assert class_spread(rows, np.array([0, 0, 1, 1])) == (1 + 9) / 2

@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from s2osc.pipeline.grouping.evidence import (
-    MEASURES,
-    MOST_GROUPS,
-    class_spread,
-    find_parts,
-    measure_numbers,
-)
+from s2osc.pipeline.grouping.classes import usual_class, walks_within
+from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS, find_parts, measure_numbers
 from s2osc.pipeline.grouping.number import (
     DEFAULT,
     EPISODES,
@@ -29,14 +24,16 @@ def random():
     return np.random.default_rng(0)
 
 
+WALKS = walks_within(BLOBS, CLASSES, random())
+
+
 def chances(model, items):
-    spread = class_spread(BLOBS, CLASSES)
     parts = find_parts(items, MOST_GROUPS, random())
-    return model.chances(measure_numbers(items, parts, spread))
+    return model.chances(measure_numbers(items, parts, usual_class(BLOBS, CLASSES, WALKS)))
 
 
 def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():
-    model = learn_number(BLOBS, CLASSES, random())
+    model = learn_number(BLOBS, CLASSES, WALKS, random())
     assert model.n_episodes == 18
     for n in (1, 3):
         found = chances(model, make_blobs(60, n, distance=9.0, seed=5)[0])
@@ -45,7 +42,7 @@ def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():
 
 
 def test_mistaken_items_are_no_group_of_an_episode():
-    choices = try_episodes(*make_blobs(60, 5, distance=12.0), EPISODES, random())
+    choices = try_episodes(*make_blobs(60, 5, distance=12.0), WALKS, EPISODES, random())
     several = [choice for choice in choices if choice.right > 1]
     silhouettes = list(MEASURES).index("silhouette in the modes")
     found = [1 + choice.measures[:, silhouettes].argmax() for choice in several]
@@ -53,7 +50,7 @@ def test_mistaken_items_are_no_group_of_an_episode():
 
 
 def test_without_episodes_the_weights_are_the_default_ones():
-    model = learn_number(BLOBS[:10], CLASSES[:10], random())
+    model = learn_number(BLOBS[:10], CLASSES[:10], WALKS, random())
     assert model.n_episodes == 0
     np.testing.assert_array_equal(model.weights, DEFAULT)
     found = chances(model, make_blobs(60, 3, distance=9.0, seed=5)[0])

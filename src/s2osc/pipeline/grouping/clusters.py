@@ -11,13 +11,9 @@ import numpy as np
 from s2osc.arrays import chunks, nearest_rows
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
+from s2osc.pipeline.grouping.classes import usual_class, walks_within
 from s2osc.pipeline.grouping.company import N_VOTES, choose_items
-from s2osc.pipeline.grouping.evidence import (
-    MOST_GROUPS,
-    class_spread,
-    find_parts,
-    measure_numbers,
-)
+from s2osc.pipeline.grouping.evidence import MOST_GROUPS, find_parts, measure_numbers
 from s2osc.pipeline.grouping.number import learn_number
 from s2osc.seeding import rng
 from s2osc.settings import require_least
@@ -112,13 +108,13 @@ def group_unknown(
         return Grouping(unknown, np.zeros(0, int), ONE_LEAF, (0,), np.ones(1), np.inf, 0)
     random = rng(seed, "groups")
     items, radius = choose_items(unknown, known, labels, random)
-    spread = class_spread(known, labels) if len(labels) else 1.0
     asked = settings.n_groups
     parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
     chances, n_episodes = np.ones(1), 0
     if len(np.unique(items, axis=0)) >= FEWEST:
-        model = learn_number(known if reduced is None else reduced, labels, random)
-        chances = model.chances(measure_numbers(items, parts, spread))
+        walks = walks_within(known, labels, random)
+        model = learn_number(known if reduced is None else reduced, labels, walks, random)
+        chances = model.chances(measure_numbers(items, parts, usual_class(known, labels, walks)))
         n_episodes = model.n_episodes
     likely = parts.tree.with_chances(chances).likely_number()
     number = likely if asked is None else min(asked, parts.tree.n_leaves)

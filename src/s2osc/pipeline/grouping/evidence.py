@@ -14,6 +14,7 @@ import numpy as np
 
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import GroupTree
+from s2osc.pipeline.grouping.classes import UsualClass, log_odds
 from s2osc.pipeline.grouping.graph import slowest_coordinates
 from s2osc.pipeline.grouping.hierarchy import merges_around, top_of_tree
 
@@ -22,11 +23,13 @@ hierarchy = lazily("scipy.cluster.hierarchy")
 MOST_GROUPS = 15
 N_NEIGHBOURS = 40
 MOST_STEPS = 30  # of k-means, which from the cut of a tree has hardly far to go
-SMALL_GAP = 0.02  # of what is left after a step: less is chance, and all such gaps are alike
+SURE = (-1.0, 2.0)  # log odds beyond those of a class: past these, a mode could not be surer
 MEASURES = {
     "silhouette in the modes": 1,
-    "gap after the modes": 1,
+    "modes slower than a class": 1,
+    "next mode slower than a class": -1,
     "one group": 0,
+    "number": 0,
     "logarithm of the number": 0,
     "narrower than known classes": -1,
     "share of the smallest group": 1,
@@ -52,11 +55,17 @@ class Parts:
         """(n, number - 1): the places that tell so many groups apart."""
         return self.places[:, : max(number - 1, 1)]
 
-    def gap(self, number: int) -> float:
-        """How much slower these modes are than the next one; 0 of one group or without a next."""
-        if not 1 < number <= len(self.slowness):
-            return 0.0
-        return float(self.slowness[number - 2] - self.slowness[number - 1])
+    def slower_than(self, usual: UsualClass, most: int) -> np.ndarray:
+        """(most,) how much slower each mode is than those in a class, in log odds.
+
+        If the first n modes told n + 1 classes apart, the last of them would cross classes of so
+        many items; it is compared with a walk in a known class that reaches as far.
+        """
+        n_items = len(self.places)
+        reach = max(neighbours_of(n_items), 1) / n_items
+        own = log_odds(np.pad(self.slowness, (0, max(most - len(self.slowness), 0)))[:most])
+        usually = [usual.walk_at(reach * n) for n in range(1, most + 1)]
+        return np.clip(own - usually, *SURE)
 
     def around(self, number: int) -> "Parts":
         """The same with another tree, in which so many groups are a cut."""
@@ -72,7 +81,7 @@ def find_parts(items: np.ndarray, n_leaves: int, random: np.random.Generator) ->
     n = len(items)
     if n < 2 or not np.ptp(items, axis=0).any():
         return Parts(GroupTree((), (), (n,)), np.zeros(n, int), items, np.zeros(0))
-    k = min(N_NEIGHBOURS, n // 5)
+    k = neighbours_of(n)
     places, slowness = slowest_coordinates(items, k, random) if k > 1 else _principal(items)
     merges = hierarchy.linkage(places, "ward")
     # Copies of an item have places that differ by rounding.
@@ -80,6 +89,11 @@ def find_parts(items: np.ndarray, n_leaves: int, random: np.random.Generator) ->
     n_leaves = min(n_leaves, len(np.unique(items, axis=0)), int(is_split.sum()) + 1)
     tree, leaves = top_of_tree(merges, n_leaves)
     return Parts(tree, leaves, places, slowness)
+
+
+def neighbours_of(n_items: int) -> int:
+    """How many neighbours an item has among so many."""
+    return min(N_NEIGHBOURS, n_items // 5)
 
 
 def mend(places: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -99,12 +113,10 @@ def mend(places: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return groups
 
 
-def measure_numbers(items: np.ndarray, parts: Parts, known_spread: float) -> np.ndarray:
-    """(number, len(MEASURES)): what speaks for one group, two groups, and so on.
-
-    ``known_spread`` is the mean squared distance of known items to the centre of their class.
-    """
+def measure_numbers(items: np.ndarray, parts: Parts, usual: UsualClass) -> np.ndarray:
+    """(number, len(MEASURES)): what speaks for one group, two groups, and so on."""
     most = min(parts.tree.n_leaves, MOST_GROUPS)
+    slower = parts.slower_than(usual, most)
     rows = []
     for number in range(1, most + 1):
         groups = parts.groups(number)
@@ -113,10 +125,12 @@ def measure_numbers(items: np.ndarray, parts: Parts, known_spread: float) -> np.
         rows.append(
             [
                 silhouettes(_distances(parts.modes(number)), groups).mean(),
-                np.log(parts.gap(number) + SMALL_GAP),
+                slower[: number - 1].sum(),
+                slower[number - 1],
                 float(number == 1),
+                number,
                 np.log(number),
-                max(-np.log(spread / max(known_spread, 1e-12) + 1e-6), 0.0),
+                max(-np.log(spread / max(usual.spread, 1e-12) + 1e-6), 0.0),
                 np.log(np.bincount(groups).min() / len(items) + 0.005),
             ]
         )
@@ -136,13 +150,6 @@ def silhouettes(distances: np.ndarray, groups: np.ndarray) -> np.ndarray:
     other = means.min(1)
     found = (other - own) / np.maximum(np.maximum(own, other), 1e-12)
     return np.where(sizes[groups] > 1, found, 0.0)
-
-
-def class_spread(rows: np.ndarray, labels: np.ndarray) -> float:
-    """The mean squared distance of an item to the centre of its class, in the mean of classes."""
-    parts = [rows[labels == c] for c in np.unique(labels)]
-    spreads = [((part - part.mean(0)) ** 2).sum(1).mean() for part in parts if len(part) > 1]
-    return float(np.mean(spreads)) if spreads else 1.0
 
 
 def _centres(rows: np.ndarray, groups: np.ndarray) -> np.ndarray:
