@@ -252,7 +252,7 @@ def test_classes_of_any_number_keep_it_also_below_the_mark_of_the_pool():
 @pytest.mark.parametrize("shape", [(10, 10), (10, 10, 3)], ids=["grey", "colour"])
 def test_images_are_told_apart(shape):
     X, y, truth = pictures(shape)
-    estimator = small(k=15, flip=False, settings=SMALL_IMAGES).fit(X, y)
+    estimator = small(k=15, flip=False, preset="fast", settings=SMALL_IMAGES).fit(X, y)
     assert np.mean(estimator.transduction_ == truth) >= 0.95
     new_X, _, new_truth = pictures(shape, seed=1)
     assert np.mean(estimator.predict(new_X) == new_truth) >= 0.94

@@ -226,7 +226,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         if self.unsure:
             check_free(self.known_classes_.tolist(), marks_of(self.known_classes_)[UNSURE])
 
-        preset = choose_preset(self.preset, device, vectors=X.ndim == 2)
+        preset = choose_preset(self.preset, device, vectors=X.ndim == 2, n_labelled=len(labels))
         method = build_method(preset, number_classes(settings_by_name(self), self._class_names()))
         seed = seed_of(self.random_state)
         if method.teacher.network.is_pretrained:

@@ -312,7 +312,7 @@ def test_the_summary_tells_counts_settings_versions_and_seconds(expected, kind, 
 
 
 def test_images_and_vectors_start_from_a_preset_of_their_own(expected):
-    assert summary(expected["images"])["preset"] == "fast"
+    assert summary(expected["images"])["preset"] == "quick"
     assert summary(expected["vectors"])["preset"] == "heads"
 
 

@@ -136,7 +136,7 @@ def test_a_data_set_is_run_by_its_name(tmp_path, monkeypatch):
     small = {f"{role}.network.widths": "8,8,8" for role in ROLES[:2]}
     run, course = Request(changes=TINY | small), Course(n_windows=1)
     summary = simulate("tiny", tmp_path / "out", run, course, QuerySettings(5))
-    assert (summary["dataset"], summary["preset"]) == ("tiny", "fast")
+    assert (summary["dataset"], summary["preset"]) == ("tiny", "quick")
 
 
 def test_a_window_with_every_class_has_about_the_size_asked_for():

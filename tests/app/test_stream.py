@@ -385,7 +385,7 @@ def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
     init_files(tmp_path / "known.npz", tmp_path / "state", RUN)
     found = window_files(tmp_path / "state", tmp_path / "pool.npz", tmp_path / "out", TEN)
     assert found.result.summary.shape == "18 images as 8x8 grey"
-    assert found.result.summary.preset == "fast"
+    assert found.result.summary.preset == "quick"
     assert read_state(tmp_path / "state").questions.inputs.shape[1:] == (8, 8)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     questions = page[page.index('<section id="questions"') : page.index('<section id="check"')]

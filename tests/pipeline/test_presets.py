@@ -9,6 +9,7 @@ from s2osc.pipeline.filter.distinctness import PAPER_K
 from s2osc.pipeline.presets import (
     ABLATIONS,
     FAST,
+    FEW_LABELLED,
     HEADS,
     LARGE,
     PAPER,
@@ -18,7 +19,6 @@ from s2osc.pipeline.presets import (
     build_method,
     choose_preset,
     with_seeds,
-    with_small_maps,
 )
 from s2osc.settings import flatten
 
@@ -88,7 +88,7 @@ WITH_SEEDS = {
 
 @pytest.mark.parametrize(
     ("seeded", "plain"),
-    [(FAST, with_small_maps(PLAIN)), (LARGE, PAPER)],
+    [(FAST, PLAIN), (LARGE, PAPER)],
     ids=["fast", "large"],
 )
 def test_with_seeds_a_preset_changes_in_nothing_but_what_seeds_are_good_for(seeded, plain):
@@ -98,7 +98,7 @@ def test_with_seeds_a_preset_changes_in_nothing_but_what_seeds_are_good_for(seed
 
 def test_small_maps_are_for_grey_images_alone():
     for role in ("teacher", "student"):
-        (small, usual) = (getattr(method, role).network for method in (FAST, PLAIN))
+        (small, usual) = (getattr(method, role).network for method in (QUICK, FAST))
         assert small.stem_stride(28, 1) == 2 * usual.stem_stride(28, 1)
         assert small.stem_stride(32, 3) == usual.stem_stride(32, 3)
 
@@ -115,12 +115,18 @@ def test_the_preset_for_vectors_has_seeds_and_one_layer():
     assert HEADS.teacher.network.hidden == HEADS.student.network.hidden == (512,)
 
 
-def test_the_quick_preset_differs_from_the_fast_one_in_the_start_and_the_steps_of_g_alone():
+def test_the_quick_preset_differs_from_the_fast_one_in_the_maps_of_grey_images_alone():
     assert flatten(QUICK) == flatten(FAST) | {
-        "student.start": "teacher",
-        "student.training.epochs": 1,
-        "student.training.min_steps": 100,
+        f"{role}.network.grey_map": 8 for role in ("teacher", "student")
     }
+
+
+def test_few_labelled_images_get_the_quick_preset():
+    for n_labelled, preset in ((FEW_LABELLED, "quick"), (FEW_LABELLED + 1, "fast"), (None, "fast")):
+        assert choose_preset("auto", "cpu", n_labelled=n_labelled) == preset
+    assert choose_preset("auto", "cpu", vectors=True, n_labelled=10) == "heads"
+    assert choose_preset("auto", "cuda", n_labelled=10) == "large"
+    assert choose_preset("fast", "cpu", n_labelled=10) == "fast"
 
 
 @pytest.mark.parametrize(

@@ -228,13 +228,18 @@ def check_request(request: Request) -> str:
 
 
 def choose_method(
-    request: Request, device: str, *, vectors: bool, classes: Sequence[str] | None = None
+    request: Request,
+    device: str,
+    *,
+    vectors: bool,
+    classes: Sequence[str] | None = None,
+    n_labelled: int | None = None,
 ) -> tuple[str, S2OSCMethod]:
     """The method for items of one kind, and the preset its hyper-parameters start from.
 
     Limits of single classes need the names of the ``classes``.
     """
-    preset = choose_preset(request.preset, device, vectors=vectors)
+    preset = choose_preset(request.preset, device, vectors=vectors, n_labelled=n_labelled)
     changes = number_classes(request.changes, classes)
     if preset == TUNED and request.backbone != AUTO:
         changes = pretrained_as(request.backbone) | dict(changes)
@@ -395,7 +400,13 @@ def classify_items(
     """Fit and answer; corrections are by the names of the pool."""
     given = [row.label for row in corrections.named]
     _, classes = encode_labels([*(known.labels or []), *given])
-    preset, method = choose_method(request, device, vectors=represented.is_vectors, classes=classes)
+    preset, method = choose_method(
+        request,
+        device,
+        vectors=represented.is_vectors,
+        classes=classes,
+        n_labelled=len(known.labels or []),
+    )
     with collect_warnings() as warned:
         joined = join_labelled(
             known,

@@ -230,7 +230,11 @@ def classify_parts(
             labels, classes = encode_labels(items.labels or [])
             inputs = represented.inputs(items.inputs, clock)
         preset, method = choose_method(
-            request, device, vectors=represented.is_vectors, classes=classes
+            request,
+            device,
+            vectors=represented.is_vectors,
+            classes=classes,
+            n_labelled=len(labels),
         )
         run = LargeRun(
             pool=pool,

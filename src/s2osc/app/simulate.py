@@ -182,9 +182,11 @@ def simulate(
                 items = load_dataset(source, folder)
                 items.require_numbers()
             is_vectors = items.inputs.dtype != np.uint8
-            preset, _ = choose_method(of_method, device, vectors=is_vectors)
             check_names(items.classes)
             stream = draw_stream(items, course.protocol(items), request.seed)
+            preset, _ = choose_method(
+                of_method, device, vectors=is_vectors, n_labelled=len(stream.known)
+            )
             learner = build_learner(preset, request.changes, memory)
             names = [items.classes[number] for number in stream.class_numbers]
             state = begin_stream(

@@ -35,7 +35,11 @@ def tune_files(
         inputs = represented.inputs(items.inputs, Stopwatch())
         labels, classes = encode_labels(items.labels or [])
         preset, method = choose_method(
-            request, device, vectors=represented.is_vectors, classes=classes
+            request,
+            device,
+            vectors=represented.is_vectors,
+            classes=classes,
+            n_labelled=len(labels),
         )
         found = tune(
             Labelled(inputs, labels),

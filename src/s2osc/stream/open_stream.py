@@ -96,9 +96,8 @@ class OpenStream:
         known = Labelled(inputs, labels)
         _check_classes(classes, labels)
         where = resolve_device(device)
-        learner = build_learner(
-            choose_preset(preset, where, vectors=inputs.ndim == 2), settings or {}, memory
-        )
+        chosen = choose_preset(preset, where, vectors=inputs.ndim == 2, n_labelled=len(known))
+        learner = build_learner(chosen, settings or {}, memory)
         self._asking = _asking(budget, queries, self_taught=self_taught)
         self._self_taught, self._device, self._verbose = self_taught, where, verbose
         self._versions: dict[str, Version] = {}

@@ -27,7 +27,7 @@ from s2osc.data.splits import split_dataset
 from s2osc.errors import SettingsError
 from s2osc.nets.backbones import EFFICIENTNET
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import FAST, PLAIN, TUNED, with_seeds, with_small_maps
+from s2osc.pipeline.presets import FAST, PLAIN, TUNED
 from s2osc.settings import change, flatten
 from s2osc.types import UNKNOWN
 
@@ -189,14 +189,13 @@ def test_the_improvements_lead_from_plain_to_fast_one_step_at_a_time():
         "+ all known items": {"student.known_items": "all"},
         "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
     }
-    assert methods[way[-1]] == with_seeds(PLAIN)  # which is fast but for the maps of grey images
-    assert with_small_maps(methods[way[-1]]) == FAST
+    assert methods[way[-1]] == FAST
 
 
 def test_ours_without_one_part_lacks_that_part_alone():
     methods = EXPERIMENTS["improvements"].methods
     changed = {
-        name: different(method, with_seeds(PLAIN))
+        name: different(method, FAST)
         for name, method in methods.items()
         if name.startswith("fast, ")
     }

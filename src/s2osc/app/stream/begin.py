@@ -44,7 +44,9 @@ def init_files(
         items, represented = read_known(known, of_method, device)
         labels, classes = encode_labels(items.labels or [])
         check_names(classes)
-        preset, _ = choose_method(of_method, device, vectors=represented.is_vectors)
+        preset, _ = choose_method(
+            of_method, device, vectors=represented.is_vectors, n_labelled=len(labels)
+        )
         facts = StreamFacts(
             preset=preset, shape=represented.shape.note, preparation=represented.preparation
         )
