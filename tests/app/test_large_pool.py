@@ -2,6 +2,7 @@
 
 import errno
 import json
+import resource
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, write_images
 from s2osc.app import part_work
+from s2osc.app.run_folder import write_array
 from s2osc.cli.main import main
 from s2osc.data import parts
 from s2osc.data.parts import Part
@@ -159,6 +161,20 @@ def test_a_full_disk_is_one_line_and_what_is_done_stays(
     assert len(list((out / "work").glob("counts-*"))) == 2
     assert classify(data, "pool", out, quick) == 0
     assert_same(answers(out), in_memory)
+
+
+def test_an_array_that_the_disk_refuses_says_why_and_leaves_nothing(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_array(tmp_path / "a.npy", np.zeros(10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+    rows = np.arange(12.0).reshape(3, 4)[:, ::2]
+    write_array(tmp_path / "a.npy", rows)
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), rows)
 
 
 def test_damage_within_a_file_is_one_line_and_the_mended_run_goes_on(

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 
 from s2osc.codec import JsonObject
 from s2osc.errors import OutputError
@@ -115,10 +116,19 @@ class RunFolder:
 
 
 def write_array(path: Path, values: np.ndarray) -> None:
-    part = part_of(path)
-    with part.open("wb") as file:
-        np.save(file, values, allow_pickle=False)
-    os.replace(part, path)
+    """Write a ``.npy`` file, whole or not at all.
+
+    Not by ``np.save``, which says of a full disk only how many numbers it took.
+    """
+    part, values = part_of(path), np.ascontiguousarray(values)
+    try:
+        with part.open("wb") as file:
+            write_array_header_1_0(file, header_data_from_array_1_0(values))
+            file.write(values.data)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
