@@ -13,10 +13,13 @@ import pytest
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, write_images
 from s2osc.app import part_work
 from s2osc.app.run_folder import write_array
+from s2osc.app.summary import PartFacts
 from s2osc.cli.main import main
+from s2osc.cli.printing import show_parts
 from s2osc.data import parts
 from s2osc.data.parts import Part
 from s2osc.files import write_whole
+from samples import make_summary
 
 N_FILES = 4
 COLUMNS = ("item", "label", "group", "nearest", "p_known", "operating_point")
@@ -117,6 +120,13 @@ def test_a_stopped_run_goes_on_where_it_was(
         assert classify(data, "pool", out, quick) == 0
     assert sorted(done) == list(range(len(list((out / "predictions").iterdir()))))
     assert_same(answers(out), in_memory)
+
+
+def test_the_rate_of_a_run_that_goes_on_is_that_of_its_own_rows(capsys, tmp_path):
+    rows = {"strangeness": 0, "sample": 5, "answer": 3}
+    parts_of_run = PartFacts(fit_on=500, engine="local", written="", rows=rows)
+    show_parts(make_summary(parts=parts_of_run, n_pool=5, seconds={"answer": 1.5}), tmp_path)
+    assert "answers at 2 rows/s" in capsys.readouterr().out
 
 
 def test_a_run_of_other_settings_does_not_go_on(data, tmp_path, quick, monkeypatch, capsys):
