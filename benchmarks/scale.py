@@ -6,8 +6,10 @@
 Gaussian classes of 128 numbers, one item in fifty of a class that is not known, as Parquet files of
 at most half a million rows. Each run is `s2osc classify` in a process of its own, with as many
 threads as there are cores, or with ``--threads``. Printed are its wall time, its seconds of a
-core, the cost per item of the steps that go through the pool, and its peak of memory. ``--ray``
-runs the sizes that ``--ray-sizes`` names with so many workers of Ray, too; its start is told apart.
+core, the cost per item of the steps that go through the pool, and its peak of memory. ``--show``
+also tells what each item more than in the next smaller run took of a core: nothing is in it that
+every run pays alike. ``--ray`` runs the sizes that ``--ray-sizes`` names with so many workers of
+Ray, too; its start is told apart.
 
 All of it takes half an hour. It can be done in portions: ``--to`` keeps what the record has of
 other runs, ``--folder`` keeps the items, and ``--prepare`` makes them and stops.
@@ -26,6 +28,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,9 +71,14 @@ class Cost:
         return self.n, self.engine, self.workers, self.threads
 
     @property
+    def passes(self) -> float:
+        """Seconds of the steps that go through the pool."""
+        return sum(self.per_step.get(step, 0.0) for step in PER_ITEM)
+
+    @property
     def microseconds_per_item(self) -> float:
-        """Of the steps that go through the pool."""
-        return 1e6 * sum(self.per_step.get(step, 0.0) for step in PER_ITEM) / self.n
+        """Of the steps that go through the pool, with what they cost however small it is."""
+        return 1e6 * self.passes / self.n
 
     @property
     def start(self) -> float:
@@ -80,7 +88,7 @@ class Cost:
     @property
     def fit(self) -> float:
         """Seconds of what does not grow with the pool."""
-        return self.seconds - self.start - self.n * self.microseconds_per_item / 1e6
+        return self.seconds - self.start - self.passes
 
 
 # --- items -----------------------------------------------------------------------------------
@@ -216,18 +224,38 @@ def misses(costs: Sequence[Cost]) -> list[str]:
     return found
 
 
+def further_items(costs: Sequence[Cost]) -> dict[tuple[int, str, int, int], float]:
+    """What each item more than in the next smaller run took of a core, in microseconds.
+
+    What every run pays alike is not in it, and other work on the machine hardly is. Without Ray,
+    whose workers are not counted.
+    """
+    local, found = [cost for cost in costs if not cost.workers], {}
+    for small, large in pairwise(sorted(local, key=lambda cost: (cost.threads, cost.n))):
+        if small.threads == large.threads and small.n >= FLAT_FROM:  # else the sample grows, too
+            more = large.core_seconds - small.core_seconds
+            found[large.which] = 1e6 * more / (large.n - small.n)
+    return found
+
+
 def print_table(costs: Sequence[Cost]) -> None:
     """A record as a table of Markdown, for docs/scale.md."""
-    print("| items | engine | wall time | of a core | its start | fit | per item | memory |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    further = further_items(costs)
+    print(
+        "| items | engine | wall time | of a core | its start | fit | passes | per item | "
+        "each further item, of a core | memory |"
+    )
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for cost in costs:
+        more = f"{further[cost.which]:.1f} µs" if cost.which in further else ""
         number, word = (cost.workers, "worker") if cost.workers else (cost.threads, "thread")
         engine = f"{'Ray' if cost.workers else 'local'}, {number} {word}{'s' * (number > 1)}"
         start = f"{cost.start:.0f} s" if cost.workers else ""
         core = "" if cost.workers else f"{cost.core_seconds:.0f} s"  # workers are not counted
         print(
             f"| {cost.n:,} | {engine} | {cost.seconds:.0f} s | {core} | {start} | "
-            f"{cost.fit:.0f} s | {cost.microseconds_per_item:.1f} µs | "
+            f"{cost.fit:.0f} s | {cost.passes:.1f} s | {cost.microseconds_per_item:.1f} µs | "
+            f"{more} | "
             f"{cost.megabytes / 1_024:.2f} GB |"
         )
 
@@ -241,11 +269,11 @@ def draw(costs: Sequence[Cost], path: Path) -> None:
     local = [cost for cost in local if cost.threads == fewest]
     n = [cost.n for cost in local]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    whole = [1e6 * cost.seconds / cost.n for cost in local]
-    left.loglog(n, whole, "o-", color="#888888", label="everything")
-    passes = [cost.microseconds_per_item for cost in local]
-    left.loglog(n, passes, "o-", color="#1f5fa8", label="passes through the pool")
-    left.set(xlabel="items of the pool", ylabel="µs for each item")
+    whole = [1e6 * cost.core_seconds / cost.n for cost in local]
+    left.loglog(n, whole, "o-", color="#888888", label="everything, shared out")
+    further = {n: value for (n, *_), value in further_items(local).items()}
+    left.loglog([*further], [*further.values()], "o-", color="#1f5fa8", label="each further item")
+    left.set(xlabel="items of the pool", ylabel="µs of a core for each item")
     left.legend(frameon=False)
     right.semilogx(n, [cost.megabytes / 1_024 for cost in local], "o-", color="#1f5fa8")
     right.axhline(MOST_MEGABYTES / 1_024, color="#888888", linestyle=":")

@@ -28,6 +28,7 @@ def load(name):
 step_of_g, scoring, whole_runs = load("step_of_g"), load("scoring"), load("whole_runs")
 grouping, number_of_groups = load("grouping"), load("number_of_groups")
 constants = load("constants")
+scale = load("scale")
 
 
 @pytest.fixture(autouse=True)
@@ -159,3 +160,24 @@ def test_what_a_constant_does_is_the_mean_over_pools_that_have_all_runs():
 
 def test_the_table_of_the_constants_is_that_of_the_record():
     assert constants.table(constants.recorded()) in constants.PAGE.read_text()
+
+
+def cost(n, passes, **facts):
+    """A run of ``n`` items whose passes took so many seconds."""
+    about = {"engine": "local", "workers": 0, "threads": 1, "cores": 2}
+    about |= {"seconds": passes + 60.0, "core_seconds": passes + 50.0, "megabytes": 1_000}
+    about |= {"unknown": 0, "load": 0.0} | facts
+    return scale.Cost(n=n, per_step={"answer": passes, "sample answer": 2.0}, **about)
+
+
+def test_what_every_run_pays_is_no_cost_of_a_further_item():
+    costs = [cost(n, 0.5 + 2e-5 * n) for n in (100_000, 1_000_000)]
+    assert [each.microseconds_per_item for each in costs] == pytest.approx([25.0, 20.5])
+    others = [cost(10_000, 3.0, threads=2), cost(2_000_000, 9.0, engine="ray", workers=2)]
+    assert scale.further_items([*costs, *others]) == {costs[1].which: pytest.approx(20.0)}
+
+
+def test_costs_per_item_that_lie_apart_are_a_miss():
+    assert not scale.misses([cost(100_000, 2.4), cost(1_000_000, 20.5)])
+    (miss,) = scale.misses([cost(100_000, 3.0), cost(1_000_000, 20.0)])
+    assert "costs per item lie 1.50 apart" in miss

@@ -264,6 +264,18 @@ class Stopwatch:
         """Note that a step went through so many rows."""
         self.rows[step] = self.rows.get(step, 0) + n
 
+    def include(self, other: "Stopwatch", names: Mapping[str, str]) -> None:
+        """Add the seconds of another one; ``names`` are those of steps that are called otherwise.
+
+        >>> clock = Stopwatch({"answer": 1.0})
+        >>> clock.include(Stopwatch({"answer": 2.0, "filter": 3.0}), {"answer": "first answer"})
+        >>> clock.seconds
+        {'answer': 1.0, 'first answer': 2.0, 'filter': 3.0}
+        """
+        for step, seconds in other.seconds.items():
+            name = names.get(step, step)
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
+
     @contextmanager
     def __call__(self, step: str) -> Iterator[None]:
         started = time.perf_counter()

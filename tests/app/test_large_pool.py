@@ -2,6 +2,7 @@
 
 import errno
 import json
+import resource
 import sys
 
 import numpy as np
@@ -11,10 +12,14 @@ import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, write_images
 from s2osc.app import part_work
+from s2osc.app.run_folder import write_array
+from s2osc.app.summary import PartFacts
 from s2osc.cli.main import main
+from s2osc.cli.printing import show_parts
 from s2osc.data import parts
 from s2osc.data.parts import Part
 from s2osc.files import write_whole
+from samples import make_summary
 
 N_FILES = 4
 COLUMNS = ("item", "label", "group", "nearest", "p_known", "operating_point")
@@ -77,7 +82,8 @@ def test_a_pool_in_parts_is_answered_as_in_memory(data, tmp_path, quick, in_memo
     assert summary["items"]["pool"] == n
     assert summary["counts"]["unknown"] == in_memory["label"].to_pylist().count("unknown") > 0
     assert summary["rows"] == {"strangeness": n, "sample": n, "answer": n}
-    assert summary["seconds"].keys() >= {"strangeness", "sample", "teacher", "answer"}
+    steps = {"strangeness", "sample", "teacher", "sample answer", "answer"}
+    assert summary["seconds"].keys() >= steps, "what grows with the pool is told apart"
     assert not (out / "work").exists()
 
 
@@ -114,6 +120,13 @@ def test_a_stopped_run_goes_on_where_it_was(
         assert classify(data, "pool", out, quick) == 0
     assert sorted(done) == list(range(len(list((out / "predictions").iterdir()))))
     assert_same(answers(out), in_memory)
+
+
+def test_the_rate_of_a_run_that_goes_on_is_that_of_its_own_rows(capsys, tmp_path):
+    rows = {"strangeness": 0, "sample": 5, "answer": 3}
+    parts_of_run = PartFacts(fit_on=500, engine="local", written="", rows=rows)
+    show_parts(make_summary(parts=parts_of_run, n_pool=5, seconds={"answer": 1.5}), tmp_path)
+    assert "answers at 2 rows/s" in capsys.readouterr().out
 
 
 def test_a_run_of_other_settings_does_not_go_on(data, tmp_path, quick, monkeypatch, capsys):
@@ -159,6 +172,20 @@ def test_a_full_disk_is_one_line_and_what_is_done_stays(
     assert len(list((out / "work").glob("counts-*"))) == 2
     assert classify(data, "pool", out, quick) == 0
     assert_same(answers(out), in_memory)
+
+
+def test_an_array_that_the_disk_refuses_says_why_and_leaves_nothing(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_array(tmp_path / "a.npy", np.zeros(10_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+    rows = np.arange(12.0).reshape(3, 4)[:, ::2]
+    write_array(tmp_path / "a.npy", rows, rows[:1])
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), rows[[0, 1, 2, 0]])
 
 
 def test_damage_within_a_file_is_one_line_and_the_mended_run_goes_on(

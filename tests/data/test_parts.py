@@ -14,6 +14,7 @@ from s2osc.data import parts
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import items_like
 from s2osc.data.parts import count_rows, is_parted, open_parts
+from s2osc.data.tables import read_table
 from s2osc.errors import DataError
 
 VECTORS = np.random.default_rng(0).normal(size=(1_000, 4)).astype(np.float32)
@@ -132,6 +133,24 @@ def test_damaged_parquet_among_others_is_named_before_anything_is_read(tmp_path)
     truncated(folder / "1.parquet")
     with pytest.raises(DataError, match=r"1\.parquet cannot be read .* parts that are done stay"):
         open_parts(folder)
+
+
+def test_a_number_that_was_changed_is_found_where_pages_have_checksums(tmp_path):
+    table = pa.table({"v": pa.array(np.linspace(0, 1, 500))})
+    pq.write_table(
+        table,
+        tmp_path / "a.parquet",
+        compression="none",
+        use_dictionary=False,
+        write_page_checksum=True,
+    )
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "a.parquet").write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.parquet cannot be read \(.*checksum"):
+        open_parts(tmp_path).whole()
+    with pytest.raises(DataError, match=r"a\.parquet cannot be read \(.*checksum"):
+        read_table(tmp_path / "a.parquet")
 
 
 def test_other_columns_are_named(tmp_path):

@@ -17,8 +17,10 @@ import pytest
 pytest.importorskip("ray")
 
 import ray
+import torch
 from ray import cloudpickle
 from ray.cluster_utils import Cluster
+from torch import distributed
 
 from files import easy_vectors, known_labels, npz, pool_labels
 from s2osc.app.classify import Request
@@ -33,10 +35,12 @@ from s2osc.data.parts import Part, open_parts
 from s2osc.data.splits import Protocol
 from s2osc.engine.engine import LocalEngine
 from s2osc.engine.ray_engine import RayEngine
+from s2osc.engine.ray_training import RayTrainer
 from s2osc.errors import SettingsError
 from s2osc.estimator import S2OSC
+from s2osc.nets.networks import Network
 from s2osc.pipeline.presets import PLAIN
-from samples import make_images, shrink
+from samples import TINY_NETWORK, make_images, shrink
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -203,6 +207,24 @@ def test_machines_that_train_together_come_to_nearly_the_same_answers(data, tmp_
     assert np.mean(labels[0] == labels[1]) >= AGREEMENT
     scores = [np.array(table["unknown_score"]) for table in (found, local)]
     assert not np.array_equal(*scores), "nobody else has trained"
+
+
+def counted_and_wrong(network, place, **more):
+    """Leaves a mark for each time it is tried; one of two workers refuses, the other waits."""
+    rank = distributed.get_rank()
+    (place / f"{rank}-{time.time_ns()}").touch()
+    if rank == 1:
+        raise SettingsError("give another setting")
+    distributed.all_reduce(torch.ones(1))
+
+
+@pytest.mark.usefixtures("two_nodes")
+def test_a_setting_that_is_wrong_is_tried_once(tmp_path):
+    """Also where the other worker waits for a gradient that never comes."""
+    network = Network(TINY_NETWORK, (3,), 2)
+    with pytest.raises(SettingsError, match="give another setting"):
+        RayTrainer()(counted_and_wrong, network, tmp_path, device="cpu")
+    assert sorted(mark.name[0] for mark in tmp_path.iterdir()) == ["0", "1"]
 
 
 @pytest.mark.usefixtures("two_nodes")

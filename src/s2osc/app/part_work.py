@@ -86,10 +86,7 @@ class SampleWorker:
                 found.append(batch.rows[chosen])
                 inputs.append(self.reader.inputs(batch.items.keep(chosen)))
         if found:
-            mark = self.reader.pool.mark()
-            self.folder.save_sample(
-                part.number, mark, np.concatenate(found), np.concatenate(inputs)
-            )
+            self.folder.save_sample(part.number, self.reader.pool.mark(), found, inputs)
         return part.n
 
 

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 
 from s2osc.codec import JsonObject
 from s2osc.errors import OutputError
@@ -88,10 +89,13 @@ class RunFolder:
         """The ``rows`` of a part that are in the sample, or their ``inputs``."""
         return self.work / f"sample-{number:05}-{mark}-{what}.npy"
 
-    def save_sample(self, number: int, mark: str, rows: np.ndarray, inputs: np.ndarray) -> None:
+    def save_sample(
+        self, number: int, mark: str, rows: Sequence[np.ndarray], inputs: Sequence[np.ndarray]
+    ) -> None:
+        """Those of each batch, which are not joined in memory: a part of a sample may be large."""
         with writing(self.out, GOES_ON):
-            write_array(self.sample(number, mark, "inputs"), inputs)
-            write_array(self.sample(number, mark, "rows"), rows)
+            write_array(self.sample(number, mark, "inputs"), *inputs)
+            write_array(self.sample(number, mark, "rows"), *rows)
 
     def read_sample(self, number: int, mark: str) -> tuple[np.ndarray, np.ndarray] | None:
         """Rows of the pool and their inputs; None: the part has none of the sample."""
@@ -114,11 +118,23 @@ class RunFolder:
         shutil.rmtree(self.work, ignore_errors=True)
 
 
-def write_array(path: Path, values: np.ndarray) -> None:
+def write_array(path: Path, *chunks: np.ndarray) -> None:
+    """Write chunks of rows as one ``.npy`` file, whole or not at all.
+
+    Not by ``np.save``, which says of a full disk only how many numbers it took.
+    """
+    header = header_data_from_array_1_0(np.ascontiguousarray(chunks[0]))
+    header["shape"] = (sum(map(len, chunks)), *chunks[0].shape[1:])
     part = part_of(path)
-    with part.open("wb") as file:
-        np.save(file, values, allow_pickle=False)
-    os.replace(part, path)
+    try:
+        with part.open("wb") as file:
+            write_array_header_1_0(file, header)
+            for chunk in chunks:
+                file.write(np.ascontiguousarray(chunk).data)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -107,7 +107,7 @@ class PartedPool:
     def _parquet_batches(self, part: Part) -> Iterator[Source]:
         name, first = self.files[part.file], part.first
         with guarded(Path(name), ADVICE), opened(name) as file:
-            parquet = pyarrow.parquet.ParquetFile(file)
+            parquet = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
             for batch in parquet.iter_batches(self.batch_rows, row_groups=list(part.pieces)):
                 table = with_usual_names(pa.Table.from_batches([batch]))
                 found = table_contents(table, Path(name), self.text_column, first=first)

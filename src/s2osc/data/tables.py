@@ -195,7 +195,7 @@ def _read_parquet(path: Path) -> pa.Table:
     with (
         guarded(path, "write it as a Parquet file again"),
         path.open("rb") as file,
-        pyarrow.parquet.ParquetFile(file) as parquet,
+        pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as parquet,
     ):
         about = parquet.metadata
         groups = (about.row_group(number) for number in range(about.num_row_groups))

@@ -1,7 +1,8 @@
 """Training on a Ray cluster: workers of Ray Train, joined by torch, train one network together.
 
 The network and what it learns from are put into the object store once. Where a worker dies, all
-begin anew, with the same random numbers.
+begin anew, with the same random numbers. What one of our errors says would be so again: it ends the
+training at once.
 """
 
 import logging
@@ -84,14 +85,11 @@ def _train(ray: Any, work: list[Any], places: list[int], *, on_gpu: bool) -> dic
                 failure_config=train.FailureConfig(max_failures=MOST_FAILURES),
             ),
         )
-        try:
-            trainer.fit()
-        except Exception as error:
-            if reason := _reason(error):
-                raise reason from error
-            raise
-    weights: dict[str, Tensor] = ray.get(found.take.remote())
-    return weights
+        trainer.fit()
+    outcome: Outcome = ray.get(found.take.remote())
+    if isinstance(outcome, S2OSCError):
+        raise outcome
+    return outcome
 
 
 def work_together(config: dict[str, Any]) -> None:
@@ -100,31 +98,35 @@ def work_together(config: dict[str, Any]) -> None:
 
     torch.set_num_threads(config["n_cores"])
     fit, network, facts, more = ray.get(config["work"][0])
-    network.to(more["device"])
-    fit(network, *facts, **more)
+    found = config["found"]
+    try:
+        network.to(more["device"])
+        fit(network, *facts, **more)
+    except Exception as error:
+        if isinstance(error, S2OSCError):
+            ray.get(found.put.remote(error))
+        elif not isinstance(ray.get(found.take.remote()), S2OSCError):
+            raise  # else it is what leaving the group does to those who wait for a gradient
+        distributed.destroy_process_group()
+        return
     if distributed.get_rank() == 0:
         weights = {name: values.cpu() for name, values in network.state_dict().items()}
-        ray.get(config["found"].put.remote(weights))
+        ray.get(found.put.remote(weights))
+
+
+Outcome = dict[str, Tensor] | S2OSCError
+"""The weights of a trained network, or why there are none."""
 
 
 class Place:
-    """Holds the weights of a trained network until they are fetched."""
+    """Holds what training came to until it is fetched; what went wrong stays."""
 
     def __init__(self) -> None:
-        self.weights: dict[str, Tensor] = {}
+        self.outcome: Outcome = {}
 
-    def put(self, weights: dict[str, Tensor]) -> None:
-        self.weights = weights
+    def put(self, outcome: Outcome) -> None:
+        if not isinstance(self.outcome, S2OSCError):
+            self.outcome = outcome
 
-    def take(self) -> dict[str, Tensor]:
-        return self.weights
-
-
-def _reason(error: BaseException) -> S2OSCError | None:
-    """What a worker said went wrong, if that is one of our errors."""
-    failures = getattr(error, "worker_failures", {}).values()
-    for failure in (error, error.__cause__, *failures):
-        for each in (failure, getattr(failure, "cause", None)):
-            if isinstance(each, S2OSCError):
-                return each
-    return None
+    def take(self) -> Outcome:
+        return self.outcome

@@ -67,6 +67,8 @@ N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
 is then known to a fifteenth of it, and the audit's resampling takes seconds."""
 SCORED_AT_ONCE = 16_384
+SAMPLE_ANSWER = "sample answer"
+"""The step in which the items of the sample are answered, as a part of the fit."""
 
 
 class OverRows(Protocol):
@@ -176,7 +178,10 @@ def fit_sample(
         teacher, of_training = train_teacher(
             matched.training, method.teacher, method.augmentation, seed=seed, device=device
         )
-    solution = method.solve(teacher, of_training, matched, clock, seed=seed, device=device)
+    of_sample = Stopwatch()
+    solution = method.solve(teacher, of_training, matched, of_sample, seed=seed, device=device)
+    # What the sample is answered in does not grow with the pool, as the answer for all does.
+    clock.include(of_sample, {"answer": SAMPLE_ANSWER})
     with clock("judge"):
         calibration = scaling.transform_items(roles.calibration)
         for change in matched.changes:
