@@ -55,7 +55,7 @@ HEAVY = 3.0
 one."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
-ENOUGH_TO_ASK = 8_000
+ENOUGH_TO_ASK = 5_000
 """Items that tell whether what stands out does so from labelled items with a change, too; the time
 that neighbours take grows with the square of it."""
 STRONG_NOISE = (0.2, 0.1)
