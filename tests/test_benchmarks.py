@@ -129,7 +129,8 @@ def test_default_weights_are_learnt_from_files(tmp_path, capsys, monkeypatch):
     number_of_groups.main([str(tmp_path / "blobs.npz")])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "3 pools"  # three of six classes are known
-    assert len(lines) == 1 + len(number_of_groups.MEASURES)
+    assert len(lines) == 1 + len(number_of_groups.MEASURES) + 1
+    assert lines[-1].startswith("walk in a class: [")
 
 
 def test_a_constant_is_moved_wherever_it_is_used_and_put_back():
