@@ -1,7 +1,7 @@
 """Columns of Arrow tables without pandas.
 
-pyarrow imports pandas, if that is installed, before it looks at any array or list: a third of a
-second of a command that takes two. From buffers it makes the same columns at once.
+pyarrow imports pandas, if that is installed, before it looks at any array or list: a seventh of all
+that a prediction of one item imports. From buffers it makes the same columns at once.
 """
 
 from collections.abc import Iterable
