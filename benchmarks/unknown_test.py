@@ -85,7 +85,7 @@ def p_value(known: Labelled, pool: np.ndarray, *, seed: int) -> float:
     labels = np.append(np.full(len(pool), -1), known.labels)
     teaching = teaching_folds(labels, None, seed=seed)
     folds = tuple(signs_of_fold(spaces, labels, each, seed=seed) for each in teaching)
-    return min(1.0, 2 * most_agree([p_value_of_fold(fold) for fold in folds]))
+    return min(1.0, 2 * most_agree([p_value_of_fold(fold, labels) for fold in folds]))
 
 
 def cases(n_null: int, n_rounds: int, *, large: bool) -> list[Case]:

@@ -225,8 +225,10 @@ def judge_sample(
         p_value = pool_p_value(
             (of_pool.score, of_pool.nearest),
             (of_calibration.score, of_calibration.nearest),
+            calibration.labels,
             plan.strangeness.measure(judged),
             by_inputs,
+            plan.roles.others.labels,
         )
     evidence = Evidence(
         score=of_pool.score,
@@ -274,18 +276,23 @@ def judge_sample(
 def pool_p_value(
     of_pool: tuple[np.ndarray, np.ndarray],
     of_calibration: tuple[np.ndarray, np.ndarray],
+    calibration_labels: np.ndarray,
     pool_by_inputs: NearestReference,
     judges_by_inputs: NearestReference,
+    judge_labels: np.ndarray,
 ) -> float:
     """The p-value of "nothing is unknown": by g and its calibration items, and by the inputs.
 
     Strangeness has learnt from the references alone, so all other labelled items judge it.
     """
     p_values = []
-    for pool, judges in ((of_pool, of_calibration), (pool_by_inputs, judges_by_inputs)):
+    for pool, judges, classes in (
+        (of_pool, of_calibration, calibration_labels),
+        (pool_by_inputs, judges_by_inputs, judge_labels),
+    ):
         scores, names = (np.concatenate(pair) for pair in zip(pool, judges, strict=True))
-        is_judge = np.arange(len(scores)) >= len(pool[0])
-        p_values.append(unknown_test.anything_unknown(scores[:, None], names, is_judge))
+        labels = np.append(np.full(len(pool[0]), -1), classes)
+        p_values.append(unknown_test.anything_unknown_in_any_mix(scores[:, None], names, labels))
     return min(1.0, 2 * min(p_values))
 
 

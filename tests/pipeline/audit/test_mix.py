@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest, chi2
 
-from s2osc.pipeline.audit.mix import LEVEL, compare_mix
+from s2osc.pipeline.audit.mix import (
+    LEVEL,
+    N_RESAMPLED,
+    Names,
+    are_ordinary,
+    compare_mix,
+    items_per_judge,
+    judges_in_mix_of_pool,
+)
+from s2osc.pipeline.audit.unknown_test import anything_unknown, anything_unknown_in_any_mix
 
 
 def counts(n_classes):
@@ -99,3 +108,117 @@ def test_weights_are_positive_numbers(data, n_classes):
     assert np.isfinite(mix.weights).all()
     assert (mix.weights > 0).all()
     assert mix.is_shifted <= (mix.p_value <= LEVEL)
+
+
+# --- names that are not always right ---------------------------------------------------------
+
+SHARES = np.array([10, 5, 2, 1, 1]) / 19
+
+
+def named(labels, random, right=0.8):
+    """The name of each item: its class, or any class."""
+    return np.where(random.random(len(labels)) < right, labels, random.integers(0, 5, len(labels)))
+
+
+def shifted(seed, n_pool=500, n_judges=200):
+    """The classes of a pool, which are unequal, then of judges, and the names of all items."""
+    random = np.random.default_rng(seed)
+    classes = np.append(random.choice(5, n_pool, p=SHARES), np.arange(n_judges) % 5)
+    return classes, named(classes, random), np.where(np.arange(len(classes)) < n_pool, -1, classes)
+
+
+def test_the_mix_of_classes_is_told_from_names_of_which_some_are_wrong():
+    ratios, by_counts = [], []
+    for seed in range(40):
+        _, given, labels = shifted(seed)
+        names = Names.of(given, labels)
+        ratios.append(items_per_judge(names))
+        by_counts.append(names.n_pool / names.n_judges)
+    true = SHARES * 500 / 40
+    found, plain = np.mean(ratios, axis=0), np.mean(by_counts, axis=0)
+    assert np.abs(np.log(found / true)).max() < 0.2
+    assert np.abs(np.log(plain / true)).max() > 0.3  # wrong names hide how rare a class is
+
+
+def test_only_some_of_the_items_tell_the_same_mix():
+    _, given, labels = shifted(0, n_pool=20_000, n_judges=5_000)
+    names = Names.of(given, labels)
+    some = Names.of(given, labels, np.random.default_rng(1).random(25_000) < 0.3)
+    np.testing.assert_allclose(
+        items_per_judge(some, names.n_of_class), items_per_judge(names), rtol=0.15, atol=0.1
+    )
+
+
+def test_items_that_are_neither_of_the_pool_nor_judges_do_not_count():
+    given, labels = np.array([0, 1, 1, 0, 1]), np.array([-1, -1, -2, 0, 1])
+    names = Names.of(given, labels)
+    assert names.n_pool.tolist() == [1, 1]
+    assert names.of_judges.tolist() == names.labels.tolist() == [0, 1]
+
+
+def test_a_class_without_judges_has_the_middle_number():
+    names = Names(np.array([20, 0, 60]), np.array([0, 0, 2, 2]), np.array([0, 0, 2, 2]))
+    np.testing.assert_allclose(items_per_judge(names), [10, 20, 30], rtol=0.01)
+
+
+def test_right_names_leave_no_judge_out_whatever_the_mix():
+    labels = np.arange(200) % 5
+    names = Names(np.array([250, 125, 50, 25, 50]), labels, labels)
+    found = list(judges_in_mix_of_pool(names, np.random.default_rng(0)))
+    assert len(found) == N_RESAMPLED
+    assert np.all(found)
+
+
+def test_where_the_mix_is_the_same_nobody_asks_for_another():
+    random, classes = np.random.default_rng(0), np.arange(700) % 5
+    names = Names.of(named(classes, random), np.where(np.arange(700) < 500, -1, classes))
+    assert list(judges_in_mix_of_pool(names, random)) == []
+
+
+def test_the_judges_of_a_name_that_stay_mix_the_classes_as_the_pool_does():
+    stay, every, pool = np.zeros((3, 5, 5))
+    for seed in range(60):
+        classes, given, labels = shifted(seed)
+        names = Names.of(given, labels)
+        for stays in judges_in_mix_of_pool(names, np.random.default_rng(seed)):
+            np.add.at(stay, (names.of_judges[stays], names.labels[stays]), 1)
+        np.add.at(every, (names.of_judges, names.labels), 1)
+        np.add.at(pool, (given[labels < 0], classes[labels < 0]), 1)
+    apart = [
+        np.abs(found / found.sum(axis=1, keepdims=True) - pool / pool.sum(axis=1, keepdims=True))
+        for found in (stay, every)
+    ]
+    assert apart[0].max() < 0.15
+    assert apart[1].max() > 0.3
+
+
+def test_another_mix_is_no_discovery_where_names_are_not_always_right():
+    plain, in_any_mix = [], []
+    for seed in range(30):
+        classes, given, labels = shifted(seed)
+        # Who is misnamed is stranger.
+        noise = np.random.default_rng(1_000 + seed).normal(size=len(given))
+        score = (2.0 * (classes != given) + noise)[:, None]
+        plain.append(anything_unknown(score, given, labels >= 0))
+        in_any_mix.append(anything_unknown_in_any_mix(score, given, labels))
+    assert np.mean(np.array(plain) <= 0.05) > 0.3
+    assert np.mean(np.array(in_any_mix) <= 0.05) < 0.15
+
+
+def test_an_unknown_class_is_found_in_another_mix():
+    _, given, labels = shifted(0)
+    score = np.random.default_rng(0).normal(size=len(given) + 60)
+    score[-60:] += 4
+    given, labels = np.append(given, np.full(60, 1)), np.append(labels, np.full(60, -1))
+    assert anything_unknown_in_any_mix(score[:, None], given, labels) < 0.01
+
+
+def test_most_judges_of_each_name_are_ordinary():
+    random = np.random.default_rng(0)
+    names, is_judge = np.arange(600) % 3, np.arange(600) >= 300
+    scores = random.random(600) + names  # each name has a scale of its own
+    scores[:100] += 10  # unknown
+    ordinary = are_ordinary(scores, names, is_judge)
+    assert not ordinary[:100].any()
+    for name in range(3):
+        assert ordinary[is_judge & (names == name)].mean() == pytest.approx(2 / 3, abs=0.01)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from s2osc.lazy import lazily
+from s2osc.pipeline.audit.mix import SUSPICION, Names, judges_in_mix_of_pool
 
 stats = lazily("scipy.stats")
 
@@ -92,6 +93,24 @@ def anything_unknown(scores: np.ndarray, names: np.ndarray, is_judge: np.ndarray
         if n_as_small >= ENOUGH_AS_SMALL:
             break
     return (1 + n_as_small) / (1 + n_drawn)
+
+
+def anything_unknown_in_any_mix(scores: np.ndarray, names: np.ndarray, labels: np.ndarray) -> float:
+    """The same where the pool may mix the known classes otherwise and names may be wrong.
+
+    ``labels`` (n,) are the classes of the judges, -1 for the pool. Then the judges of one name are
+    of other classes than the items of the pool that are given it, and as many are left out as it
+    takes. The largest p-value counts.
+    """
+    is_judge = labels >= 0
+    p_value = anything_unknown(scores, names, is_judge)
+    if p_value > SUSPICION or not is_judge.any():
+        return p_value
+    for stays in judges_in_mix_of_pool(Names.of(names, labels), np.random.default_rng(0)):
+        tested = ~is_judge
+        tested[is_judge] = stays
+        p_value = max(p_value, anything_unknown(scores[tested], names[tested], is_judge[tested]))
+    return p_value
 
 
 def _all_tops(scores: np.ndarray, sizes: np.ndarray, n_judges: np.ndarray) -> list[Tops]:

@@ -16,7 +16,13 @@ from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import known_confidence
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_f_out_at
-from s2osc.pipeline.audit.mix import Mix, compare_mix
+from s2osc.pipeline.audit.mix import (
+    Mix,
+    Names,
+    are_ordinary,
+    compare_mix,
+    items_per_judge,
+)
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
 from s2osc.pipeline.filter.signs import (
@@ -48,6 +54,9 @@ there may be none: what stands out from items with it is a discovery."""
 SOURCE_TOLERANCE = 0.1
 """Share of the pool that another source may carry above the held-back items, though it is known:
 held-back items are moved to the pool's source by their middle, not one by one."""
+
+LEAST_RATIO = 1e-3
+"""Items of the pool for one judge: a class of which there are none has a logarithm, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +158,7 @@ def filter_pool(
     )
     signs, is_held_back = measured.signs, pooled.is_held_back
     sources = compare_pool_with_labelled(measured, matched.last, names, pooled, seed=seed)
-    mix = mix_of_pool(sources, names, pooled, training.n_classes)
+    mix = mix_of_pool(measured, matched, are_apart=sources.differ)
     if sources.differ:
         signs = bring_to_pool(signs, names, is_held_back, sources)
     filtered = replace(
@@ -166,7 +175,7 @@ def filter_pool(
     by_f = rankings(measured.without_spies, names, np.ones(len(names), bool))
     p_value = unknown_p_value(by_f, names, pooled)
     scores = [(pooled.of_pool(by_f[:, -1]), pooled.of_held_back(by_f[:, -1]))]
-    by_inputs = evidence_of_inputs(measured, teacher_outputs.logits, pooled)
+    by_inputs = evidence_of_inputs(measured, matched.inputs.labels, teacher_outputs.logits, pooled)
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
         scores.append((by_inputs.score, by_inputs.seed_score))
@@ -182,7 +191,8 @@ def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> floa
 
     ``names`` are the known classes f gives the items.
     """
-    return unknown_test.anything_unknown(scores, names, pooled.is_held_back)
+    labels = np.append(np.full(pooled.n, -1), pooled.held_back_labels)
+    return unknown_test.anything_unknown_in_any_mix(scores, names, labels)
 
 
 def compare_pool_with_labelled(
@@ -199,16 +209,36 @@ def compare_pool_with_labelled(
     return found._replace(p_value=min(1.0, 2 * found.p_value, by_inputs.p_value))
 
 
-def mix_of_pool(sources: Comparison, names: np.ndarray, pooled: Pool, n_classes: int) -> Mix:
-    """How the pool mixes the known classes, by the surely known items."""
-    counts = [
-        np.bincount(names[sources.is_sure & rows], minlength=n_classes)
-        for rows in (~pooled.is_held_back, pooled.is_held_back & ~pooled.is_spy)
-    ]
-    return compare_mix(n_pool=counts[0], n_held_back=counts[1], class_weights=pooled.class_weights)
+def mix_of_pool(measured: Measured, matched: Matched, *, are_apart: bool) -> Mix:
+    """How the pool mixes the known classes, by the items that are ordinary among the inputs.
+
+    There most labelled items judge. Where the sources are apart, only surely known items are
+    ordinary on both sides.
+    """
+    assert matched.inputs is not None
+    assert matched.last is not None
+    labels = matched.inputs.labels
+    ones, ratios, first = np.ones(matched.training.n_classes), [], None
+    for fold in measured.folds[:1] if are_apart else measured.folds:
+        if are_apart:
+            is_ordinary = matched.last.is_sure.copy()
+        else:
+            total = sum_of_signs(fold.signs, fold.names, fold.is_spy)
+            is_ordinary = are_ordinary(total, fold.names, fold.is_judge)
+        is_ordinary &= ~matched.pooled.is_beyond_even(len(labels))
+        judged = np.where(fold.is_spy, -2, labels)
+        ordinary = Names.of(fold.names, judged, is_ordinary, n_classes=len(ones))
+        n_judges = np.bincount(labels[fold.is_judge], minlength=len(ones))
+        per_judge = items_per_judge(ordinary, n_judges)
+        ratios.append(np.log(np.maximum(per_judge, LEAST_RATIO)))
+        first = first or ordinary
+    assert first is not None
+    return compare_mix(first.n_pool, first.n_judges, ones, np.exp(np.mean(ratios, axis=0)))
 
 
-def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> Evidence | None:
+def evidence_of_inputs(
+    measured: Measured, labels: np.ndarray, logits: np.ndarray, pooled: Pool
+) -> Evidence | None:
     """The evidence of the inputs alone, judged by most labelled items; None without any.
 
     Also None for a sample that has more of the strange, which labelled items have not. The test is
@@ -226,7 +256,7 @@ def evidence_of_inputs(measured: Measured, logits: np.ndarray, pooled: Pool) -> 
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
         seed_weight=np.ones(int(is_judge.sum())),
-        p_value=unknown_test.most_agree([p_value_of_fold(fold) for fold in measured.folds]),
+        p_value=unknown_test.most_agree([p_value_of_fold(fold, labels) for fold in measured.folds]),
     )
     scores = rankings(first.signs, names, is_spy)
     chosen = scores.shape[1] - 1  # all signs together
@@ -257,11 +287,14 @@ def _best_ranking(fold: InputSigns, is_chooser: np.ndarray, answer: Evidence) ->
     return len(rated) - 1 - int(np.argmax(rated[::-1]))
 
 
-def p_value_of_fold(fold: InputSigns) -> float:
-    """The p-value of "nothing is unknown" by signs of the inputs."""
+def p_value_of_fold(fold: InputSigns, labels: np.ndarray) -> float:
+    """The p-value of "nothing is unknown" by signs of the inputs.
+
+    ``labels`` (n,) are the classes of all items, -1 for those of the pool.
+    """
     scores, is_tested = rankings(fold.signs, fold.names, fold.is_spy), ~fold.is_spy
-    return unknown_test.anything_unknown(
-        scores[is_tested], fold.names[is_tested], fold.is_judge[is_tested]
+    return unknown_test.anything_unknown_in_any_mix(
+        scores[is_tested], fold.names[is_tested], labels[is_tested]
     )
 
 
@@ -282,7 +315,7 @@ def stands_out_by_inputs(matched: Matched, level: float, *, seed: int) -> bool:
         fold = inputs.free
         if number:
             fold = signs_of_fold(inputs.spaces, inputs.labels, teaches, seed=seed)
-        if not fold.is_spy.any() or p_value_of_fold(fold) > of_one_fold:
+        if not fold.is_spy.any() or p_value_of_fold(fold, inputs.labels) > of_one_fold:
             return False
     return True
 
