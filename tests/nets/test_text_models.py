@@ -36,6 +36,13 @@ def test_a_package_is_read_without_running_its_code(tiny):
     assert np.abs(vectors[0] - vectors[2]).max() > 0.01
 
 
+@pytest.mark.parametrize(
+    "name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", MINILM]
+)
+def test_minilm_may_be_called_as_its_authors_do(tiny, name):
+    assert load_text_model(name).version == tiny.version
+
+
 def test_a_vector_does_not_depend_on_the_texts_beside_it(tiny):
     texts = [*easy_texts(LABELS, seed=0), "apple " * 500]
     whole, alone = tiny.embed(texts), np.concatenate([tiny.embed([text]) for text in texts])

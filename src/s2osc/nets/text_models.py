@@ -51,8 +51,11 @@ class TextModel:
 
 @lru_cache(maxsize=2)
 def load_text_model(name: str = AUTO, device: str = "cpu") -> TextModel:
-    """The model called ``name``; without a name, MiniLM. It is kept for the next call."""
-    if name in (AUTO, MINILM):
+    """The model called ``name``; without a name, MiniLM. It is kept for the next call.
+
+    MiniLM may also be called as its authors do, sentence-transformers/all-MiniLM-L6-v2.
+    """
+    if name == AUTO or name.removeprefix("sentence-transformers/").lower() == MINILM:
         return _minilm(_package_folder(MINILM) / "model", device)
     if name == WORDLLAMA:
         return _wordllama(_package_folder(WORDLLAMA))
