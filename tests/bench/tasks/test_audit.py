@@ -13,6 +13,7 @@ from s2osc.bench.tables.documents import make_table
 from s2osc.bench.tasks.audit import (
     N_KNOWN,
     N_POOL,
+    POOL_ONLY,
     AuditPool,
     AuditTask,
     Stated,
@@ -42,7 +43,7 @@ def numbered(n_per_class: int = 1_200) -> Dataset:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.4, 1.0])
-@pytest.mark.parametrize("sizes", ["balanced", "20:1"])
+@pytest.mark.parametrize("sizes", ["balanced", "20:1", POOL_ONLY])
 @pytest.mark.parametrize("n_labelled", [20, 300])
 def test_a_pool_has_the_share_the_labels_and_the_classes_it_is_an_example_of(
     share, sizes, n_labelled
@@ -68,6 +69,14 @@ def test_the_pool_mixes_the_known_classes_as_the_labelled_items_do():
     labelled = np.bincount(split.known.labels) / len(split.known)
     known = split.truth[split.truth != UNKNOWN]
     np.testing.assert_allclose(np.bincount(known) / len(known), labelled, atol=0.003)
+
+
+def test_a_pool_may_have_another_mix_than_balanced_labelled_items():
+    split = draw_pool(numbered(), AuditPool("own", 0.1, 300, POOL_ONLY), seed=0).split
+    assert np.bincount(split.known.labels).tolist() == [300] * N_KNOWN
+    counts = np.bincount(split.truth[split.truth != UNKNOWN])
+    assert counts.sum() == 0.9 * N_POOL
+    assert counts.max() / counts.min() == pytest.approx(20, rel=0.15)
 
 
 def test_another_seed_draws_other_classes_and_the_same_seed_the_same_items():

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from s2osc.bench.experiments.covering import cover_pairs
-from s2osc.bench.tasks.audit import N_KNOWN, N_POOL, SAME, AuditPool, apportion, relative_sizes
+from s2osc.bench.tasks.audit import POOL_ONLY, SAME, AuditPool, class_counts
 from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES
 from s2osc.errors import SettingsError
 from s2osc.text import listed
@@ -42,7 +42,7 @@ WITH_UNITS = ("photos", "vectors")
 LEVELS: Mapping[str, Sequence[Any]] = {
     "unknown_share": (0.0, 0.02, 0.1, 0.4, 1.0),
     "n_labelled": (20, 60, 300),
-    "class_sizes": ("balanced", "20:1"),
+    "class_sizes": ("balanced", "20:1", POOL_ONLY),
     "source": (SAME, *IMAGE_SOURCES, *VECTOR_SOURCES, *TITLE_SOURCES),
     "columns": ("as they are", "wild units"),
     "data": tuple(DATA),
@@ -57,10 +57,7 @@ def can_be_drawn(pool: AuditPool) -> bool:
         return False
     if pool.columns != "as they are" and data.kind not in WITH_UNITS:
         return False
-    weights = relative_sizes(pool.class_sizes)
-    n_known = round((1 - pool.unknown_share) * N_POOL)
-    largest = apportion(N_KNOWN * pool.n_labelled, weights)[0] + apportion(n_known, weights)[0]
-    return largest <= data.smallest_class
+    return sum(counts[0] for counts in class_counts(pool)) <= data.smallest_class
 
 
 @cache

@@ -14,7 +14,7 @@ from s2osc.bench.records import Record, partition_of
 from s2osc.bench.tables.rendering import Block, Table
 from s2osc.bench.tables.runs import Runs
 from s2osc.bench.tables.words import GRID_SENTENCES, threads, what_failed
-from s2osc.bench.tasks.audit import SAME, AuditPool, Stated
+from s2osc.bench.tasks.audit import POOL_ONLY, SAME, AuditPool, Stated
 from s2osc.codec import from_plain
 from s2osc.errors import DataError
 from s2osc.text import plural
@@ -104,8 +104,18 @@ def is_discovery(outcome: Outcome) -> bool | None:
 
 
 def is_false_shift(outcome: Outcome) -> bool | None:
-    """Pools have the mix of the labelled items; where nothing is known there is no mix."""
-    return "class_shift" in outcome.stated.cautions if outcome.has_known else None
+    """Where the pool has the mix of the labelled items; where nothing is known there is no mix."""
+    has_own_mix = outcome.pool.class_sizes == POOL_ONLY
+    return _names_another_mix(outcome) if outcome.has_known and not has_own_mix else None
+
+
+def is_shift_found(outcome: Outcome) -> bool | None:
+    has_own_mix = outcome.pool.class_sizes == POOL_ONLY
+    return _names_another_mix(outcome) if outcome.has_known and has_own_mix else None
+
+
+def _names_another_mix(outcome: Outcome) -> bool:
+    return "class_shift" in outcome.stated.cautions
 
 
 def is_false_difference(outcome: Outcome) -> bool | None:
@@ -230,6 +240,7 @@ MAIN_COLUMNS: dict[str, Column] = {
 }
 MORE_COLUMNS: dict[str, Column] = {
     "class shift, falsely": partial(_count, is_false_shift),
+    "class shift, rightly": partial(_count, is_shift_found),
     "sources differ, falsely": partial(_count, is_false_difference),
     "sources differ, rightly": partial(_count, is_difference_found),
     "F_out": mean_f_out,

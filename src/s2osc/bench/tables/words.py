@@ -211,8 +211,8 @@ GRID_SENTENCES = (
     "of the audit holds the truth. Only intervals that could be wrong count: not one from 0 to 1, "
     "not the unknown share where nothing is unknown and nothing was found, not false alarms and "
     "recall where nothing was found. Level: discoveries where nothing is unknown; power: "
-    "discoveries where something is. False warnings: of another mix of classes, which no pool has, "
-    "or of another source where there is none. Stated - true false alarms: mean ± half of its 95 % "
+    "discoveries where something is. False warnings: of another mix of classes, or of another "
+    "source, where there is none. Stated - true false alarms: mean ± half of its 95 % "
     "interval. f's own: what f, which calls nothing unknown, gives on the same pools."
 )
 

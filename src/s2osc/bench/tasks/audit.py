@@ -38,6 +38,8 @@ N_POOL = 500
 """Items of a pool."""
 RATIO = 20
 """Of the largest class to the smallest, where classes are unequal."""
+POOL_ONLY = "20:1 in the pool"
+"""Labelled items are balanced, as people choose them; the pool is as it comes."""
 FEATURES_OF = 1_200
 """Items of a class, the first ones, whose features are computed: all pools share them."""
 
@@ -52,7 +54,7 @@ class AuditPool:
     data: str = "digits"
     unknown_share: float = 0.0
     n_labelled: int = 60  # of each known class, on average
-    class_sizes: str = "balanced"  # or "20:1"; of labelled items and pool alike
+    class_sizes: str = "balanced"  # or "20:1", of labelled items and pool alike, or POOL_ONLY
     source: str = SAME  # of the pool
     columns: str = "as they are"  # or "wild units"; of labelled items and pool alike
 
@@ -72,15 +74,10 @@ def draw_pool(dataset: Dataset, pool: AuditPool, seed: int) -> DrawnPool:
     random = rng(seed, "items")
     rows = {c: random.permutation(_rows_of(dataset, c, pool.data)) for c in order}
     known_classes = tuple(sorted(order[:N_KNOWN]))
-    weights = random.permutation(relative_sizes(pool.class_sizes))
-    n_known = round((1 - pool.unknown_share) * N_POOL)
+    order_of_sizes = random.permutation(N_KNOWN)
+    sizes = [[counts[i] for i in order_of_sizes] for counts in class_counts(pool)]
     training, known = [], []
-    for c, n_labelled, n_pool in zip(
-        known_classes,
-        apportion(N_KNOWN * pool.n_labelled, weights),
-        apportion(n_known, weights),
-        strict=True,
-    ):
+    for c, n_labelled, n_pool in zip(known_classes, *sizes, strict=True):
         if len(rows[c]) < n_labelled + n_pool:
             raise DataError(
                 f"class {dataset.classes[c]} of {dataset.name} has {len(rows[c])} items; the pool "
@@ -88,7 +85,7 @@ def draw_pool(dataset: Dataset, pool: AuditPool, seed: int) -> DrawnPool:
             )
         training.append(rows[c][:n_labelled])
         known.append(rows[c][n_labelled : n_labelled + n_pool])
-    unknown = unknown_rows([rows[c] for c in order[N_KNOWN:]], N_POOL - n_known, dataset.name)
+    unknown = unknown_rows([rows[c] for c in order[N_KNOWN:]], N_POOL - sum(sizes[1]), dataset.name)
     training_rows = np.concatenate(training)
     pool_rows = random.permutation(np.concatenate([*known, unknown]))
     label_of = np.full(len(dataset.classes), UNKNOWN)
@@ -113,22 +110,25 @@ def _rows_of(dataset: Dataset, c: int, data: str) -> np.ndarray:
     return rows[:FEATURES_OF] if data.endswith(THROUGH) else rows
 
 
-def relative_sizes(sizes: str) -> np.ndarray:
-    """The relative size of each known class, the largest first; unequal ones fall by one factor.
+def class_counts(pool: AuditPool) -> tuple[list[int], list[int]]:
+    """Labelled items of each known class, and items of the pool, the largest class first.
 
-    >>> relative_sizes("20:1").round(2).tolist()
-    [1.0, 0.47, 0.22, 0.11, 0.05]
+    >>> class_counts(AuditPool(unknown_share=0.8, n_labelled=20, class_sizes=POOL_ONLY))
+    ([20, 20, 20, 20, 20], [54, 25, 12, 6, 3])
     """
-    if sizes == "balanced":
-        return np.ones(N_KNOWN)
-    return np.asarray(RATIO ** -np.linspace(0, 1, N_KNOWN))
+    n_known = round((1 - pool.unknown_share) * N_POOL)
+    equal, unequal = np.ones(N_KNOWN), np.asarray(RATIO ** -np.linspace(0, 1, N_KNOWN))
+    return (
+        apportion(N_KNOWN * pool.n_labelled, unequal if pool.class_sizes == "20:1" else equal),
+        apportion(n_known, equal if pool.class_sizes == "balanced" else unequal),
+    )
 
 
 def apportion(n: int, weights: np.ndarray) -> list[int]:
     """``n`` items in proportion to the weights, in whole items.
 
-    >>> apportion(100, relative_sizes("20:1")), apportion(7, np.ones(3))
-    ([54, 25, 12, 6, 3], [3, 2, 2])
+    >>> apportion(100, np.array([1, 0.5, 0.1])), apportion(7, np.ones(3))
+    ([63, 31, 6], [3, 2, 2])
     """
     exact = n * weights / weights.sum()
     counts = np.floor(exact).astype(int)
