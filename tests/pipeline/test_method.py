@@ -21,7 +21,7 @@ from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.sources.matching import RawItems, suspected_sources
-from s2osc.pipeline.verdict import is_too_rare
+from s2osc.pipeline.verdict import finds_clearly_more, is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled
 from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
 
@@ -592,3 +592,26 @@ def test_a_class_is_too_rare_for_a_few_calibration_items(n_unknown, n_calibratio
         p_value=1e-6,
     )
     assert is_too_rare(evidence, n_calibration, DecisionSettings(rule="seeds")) == rare
+
+
+def test_inputs_that_find_a_few_of_many_are_not_taken_for_those_of_a_rare_class():
+    random = np.random.default_rng(0)
+    known, unknown = random.normal(size=450), random.normal(size=50)
+
+    def evidence(apart, n_seeds):
+        return Evidence(
+            score=np.append(known, unknown + apart),
+            nearest=np.zeros(500, int),
+            nearest_confidence=np.ones(500),
+            seed_score=random.normal(size=n_seeds),
+            seed_label=np.zeros(n_seeds, int),
+            seed_nearest=np.zeros(n_seeds, int),
+            seed_weight=np.ones(n_seeds),
+            p_value=1e-3,
+        )
+
+    settings = DecisionSettings(rule="seeds")
+    a_few = np.where(np.arange(50) < 8, 2.5, 0.7)
+    by_inputs, by_calibration = evidence(a_few, 1_000), evidence(4, 115)
+    assert is_too_rare(by_inputs, 115, settings)  # by what the inputs find
+    assert not finds_clearly_more(by_inputs, by_calibration, settings)

@@ -193,10 +193,14 @@ def finds_clearly_more(
     by_i, by_g = (
         estimated_f_out_at(each, settings, n_seeds=n_seeds) for each in (by_inputs, by_calibration)
     )
-    is_rare = by_inputs.p_value <= settings.level and is_too_rare(
-        by_inputs, len(by_calibration.seed_score), settings
+    if by_i > by_g + len(by_calibration.seed_score) ** -0.5:
+        return True
+    return (
+        by_inputs.p_value <= settings.level
+        and is_too_rare(by_inputs, len(by_calibration.seed_score), settings)
+        # By all their judges: what few cannot set a threshold for is what these are there for.
+        and estimated_f_out_at(by_inputs, settings) > by_g
     )
-    return by_i > by_g + len(by_calibration.seed_score) ** -0.5 or is_rare
 
 
 def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:
