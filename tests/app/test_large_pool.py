@@ -4,6 +4,7 @@ import errno
 import json
 import resource
 import sys
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -81,7 +82,7 @@ def test_a_pool_in_parts_is_answered_as_in_memory(data, tmp_path, quick, in_memo
     n = len(in_memory)
     assert summary["items"]["pool"] == n
     assert summary["counts"]["unknown"] == in_memory["label"].to_pylist().count("unknown") > 0
-    assert summary["rows"] == {"strangeness": n, "sample": n, "answer": n}
+    assert summary["rows"] == {"strangeness": n, "sample": 0, "answer": n}
     steps = {"strangeness", "sample", "teacher", "sample answer", "answer"}
     assert summary["seconds"].keys() >= steps, "what grows with the pool is told apart"
     assert not (out / "work").exists()
@@ -91,6 +92,51 @@ def test_a_pool_in_parts_below_the_limit_is_an_ordinary_one(data, tmp_path, quic
     paths = (f"--known={data / 'known.npz'}", f"--out={tmp_path / 'out'}")
     assert main(["classify", *paths, f"--pool={data / 'pool'}/[0]*", *quick]) == 0
     assert (tmp_path / "out" / "predictions.csv").is_file()
+
+
+@pytest.fixture
+def n_reads(monkeypatch):
+    """How often each part is read, beside the first rows, which tell what the items are."""
+    found, batches = Counter(), parts.PartedPool.batches
+
+    def counted(self, part):
+        found[part.number] += 1
+        return batches(self, part)
+
+    monkeypatch.setattr(parts.PartedPool, "batches", counted)
+    monkeypatch.setattr(
+        parts.PartedPool, "first_batch", lambda self: next(batches(self, self.parts[0]))
+    )
+    return found
+
+
+def test_items_that_judge_are_gathered_while_strangeness_is_measured(
+    data, tmp_path, quick, in_memory, n_reads, monkeypatch
+):
+    """All of them judge here, so nothing is left to read for the sample."""
+    assert classify(data, "pool", tmp_path / "out", quick) == 0
+    assert set(n_reads.values()) == {2}
+    n_reads.clear()
+    monkeypatch.setattr("s2osc.app.large_pool.N_JUDGED", 100)
+    assert classify(data, "pool", tmp_path / "few", quick) == 0
+    assert set(n_reads.values()) == {3}
+
+
+def test_a_run_that_was_stopped_in_its_fit_does_not_read_the_pool_for_it_again(
+    data, tmp_path, quick, in_memory, n_reads, monkeypatch
+):
+    out = tmp_path / "out"
+
+    def stops(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("s2osc.app.large_pool.fit_sample", stops)
+        assert classify(data, "pool", out, quick) == 130
+    n_reads.clear()
+    assert classify(data, "pool", out, quick) == 0
+    assert set(n_reads.values()) == {1}
+    assert_same(answers(out), in_memory)
 
 
 @pytest.mark.parametrize("step", ["StrataWorker", "AnswerWorker"])
@@ -219,7 +265,8 @@ def test_new_items_in_parts_get_the_answers_of_predict(data, tmp_path, quick, fi
     assert "holds the results of a run" in capsys.readouterr().err
 
 
-def test_progress_is_told_as_json_lines(data, tmp_path, quick, capsys):
+def test_progress_is_told_as_json_lines(data, tmp_path, quick, capsys, monkeypatch):
+    monkeypatch.setattr("s2osc.app.large_pool.N_JUDGED", 100)
     assert classify(data, "pool", tmp_path / "out", quick, "--progress=json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     rows = {line["step"]: line for line in lines if "rows_per_second" in line}

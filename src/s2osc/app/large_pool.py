@@ -8,7 +8,7 @@ A run that was stopped goes on at the part where it was.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +26,10 @@ from s2osc.app.part_work import (
     PartReader,
     SampleWorker,
     StrataWorker,
+    rows_in,
 )
 from s2osc.app.result_files import write_summary
-from s2osc.app.run_folder import GOES_ON, RunFolder, run_folder
+from s2osc.app.run_folder import GOES_ON, RunFolder, Use, run_folder
 from s2osc.app.summary import LabelCounts, PartFacts, Summary
 from s2osc.codec import JsonObject
 from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
@@ -42,7 +43,9 @@ from s2osc.pipeline.large_pool import (
     N_JUDGED,
     LargeFit,
     Plan,
+    Sample,
     answer_items,
+    draw_judged,
     draw_sample,
     fit_sample,
     plan_fit,
@@ -95,9 +98,11 @@ class LargeRun:
     def over_parts(self, step: str, recipe: Recipe, todo: Sequence[Part]) -> None:
         """Let workers work on parts; those that are not to do count as done."""
         n_done = self.pool.n - sum(part.n for part in todo)
-        with self.clock(step), counting(step, self.pool.n, n_done) as advance:
-            for n_rows in self.engine.run(recipe, todo):
-                advance(n_rows)
+        with self.clock(step):
+            if todo:
+                with counting(step, self.pool.n, n_done) as advance:
+                    for n_rows in self.engine.run(recipe, todo):
+                        advance(n_rows)
         self.clock.count(step, self.pool.n - n_done)
 
     def fit(self) -> LargeFit:
@@ -111,31 +116,51 @@ class LargeRun:
 
     def fit_plan(self, plan: Plan) -> LargeFit:
         """Strangeness of all, then the sample, then the fit."""
-        worker = StrataWorker(self.reader, plan.strangeness, self.folder)
-        parts = self.pool.parts
+        parts, item_bytes = self.pool.parts, self.known.inputs[:1].nbytes
+        judged = draw_judged(plan, self.pool.n, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
+        worker = StrataWorker(self.reader, plan.strangeness, judged, self.folder)
         places = [self.folder.strata(part.number, self.pool.mark(part)) for part in parts]
         todo = [part for part, place in zip(parts, places, strict=True) if not place.is_file()]
         self.over_parts("strangeness", lambda: worker, todo)
         strata = np.concatenate(
             [self.folder.read_strata(part.number, self.pool.mark(part)) for part in parts]
         )
-        item_bytes = self.known.inputs[:1].nbytes
-        sample = draw_sample(plan, strata, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
-        rows = np.union1d(sample.pool, sample.judged)
-        gather = SampleWorker(self.reader, rows, self.folder)
-        self.over_parts("sample", lambda: gather, parts)
-        like, wanted = self.known.inputs, (sample.pool, sample.judged)
-        sampled, judged = (np.empty((len(each), *like.shape[1:]), like.dtype) for each in wanted)
-        for part in parts:
-            if (found := self.folder.read_sample(part.number, self.pool.mark())) is None:
-                continue
-            for inputs, chosen in ((sampled, sample.pool), (judged, sample.judged)):
-                is_in = np.isin(found[0], chosen)
-                inputs[np.searchsorted(chosen, found[0][is_in])] = found[1][is_in]
+        sample = draw_sample(plan, strata, judged)
+        self.gather(np.setdiff1d(sample.pool, sample.judged, assume_unique=True))
+        sampled, of_judged = self.read_drawn(sample)
         with self.engine.training():
             return fit_sample(
-                self.method, plan, sample, sampled, judged, self.clock, device=self.device
+                self.method, plan, sample, sampled, of_judged, self.clock, device=self.device
             )
+
+    def gather(self, rows: np.ndarray) -> None:
+        """Write the items of the sample that do not judge as well, which are written already."""
+        worker, mark = SampleWorker(self.reader, rows, self.folder), self.pool.mark()
+        todo = [
+            part
+            for part in self.pool.parts
+            if len(rows_in(rows, part))
+            and not self.folder.drawn("sample", part.number, mark).is_file()
+        ]
+        self.over_parts("sample", lambda: worker, todo)
+
+    def places_of_drawn(self) -> Iterator[tuple[Use, int, str]]:
+        """The use, the part and the mark under which drawn items are written."""
+        for part in self.pool.parts:
+            yield "judged", part.number, self.pool.mark(part)
+            yield "sample", part.number, self.pool.mark()
+
+    def read_drawn(self, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+        """The items of the sample, and those that judge."""
+        like, wanted = self.known.inputs, (sample.pool, sample.judged)
+        sampled, judged = (np.empty((len(each), *like.shape[1:]), like.dtype) for each in wanted)
+        for place in self.places_of_drawn():
+            if (found := self.folder.read_drawn(*place)) is None:
+                continue
+            for inputs, chosen in ((sampled, sample.pool), (judged, sample.judged)):
+                is_in = np.isin(found[0], chosen, assume_unique=True)
+                inputs[np.searchsorted(chosen, found[0][is_in])] = found[1][is_in]
+        return sampled, judged
 
     def save(self, fit: LargeFit) -> None:
         """Put the model and the decision on the disk."""
@@ -151,6 +176,8 @@ class LargeRun:
                 "rows": self.clock.rows,
             }
             write_whole(self.folder.decision(self.pool.mark()), as_json(decision))
+        for place in self.places_of_drawn():
+            self.folder.remove_drawn(*place)
 
     def load(self) -> LargeFit:
         """What ``save`` wrote."""

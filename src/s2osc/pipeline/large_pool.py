@@ -114,12 +114,20 @@ class Sample(NamedTuple):
     judged: np.ndarray  # rows of the pool, drawn evenly, sorted
 
 
-def draw_sample(plan: Plan, strata: np.ndarray, n_judged: int = N_JUDGED) -> Sample:
-    """From the stratum of each item of the pool; calibration items stand after it."""
+def draw_judged(plan: Plan, n_rows: int, n: int = N_JUDGED) -> np.ndarray:
+    """Rows of the pool, drawn evenly, that are to judge the fit: known before any is read."""
+    return draw_evenly(n_rows, n, seed=plan.seed)
+
+
+def draw_sample(plan: Plan, strata: np.ndarray, judged: np.ndarray | None = None) -> Sample:
+    """From the stratum of each item of the pool; calibration items stand after it.
+
+    ``judged`` are rows that were drawn before, among them some that cannot be read.
+    """
     everyone = np.concatenate([strata, plan.calibration_strata])
     drawn = draw_strata(everyone, plan.strangeness.n_strata, plan.fit_on, seed=plan.seed)
     is_pool = drawn.rows < len(strata)
-    judged = draw_evenly(len(strata), n_judged, seed=plan.seed)
+    judged = draw_judged(plan, len(strata)) if judged is None else judged
     return Sample(
         drawn=drawn,
         pool=drawn.rows[is_pool],
