@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, write_images
-from s2osc.app import part_work
+from s2osc.app import part_work, run_folder
 from s2osc.app.run_folder import write_array
 from s2osc.app.summary import PartFacts
 from s2osc.cli.main import main
@@ -232,6 +232,17 @@ def test_an_array_that_the_disk_refuses_says_why_and_leaves_nothing(tmp_path):
     rows = np.arange(12.0).reshape(3, 4)[:, ::2]
     write_array(tmp_path / "a.npy", rows, rows[:1])
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), rows[[0, 1, 2, 0]])
+
+
+def test_a_table_is_written_in_few_row_groups_however_small_its_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder, "ROWS_OF_GROUP", 10)
+    with run_folder.written_table(tmp_path / "a.parquet") as table:
+        for start in range(0, 24, 4):
+            table.write(pa.table({"row": range(start, start + 4)}))
+    written = pq.ParquetFile(tmp_path / "a.parquet")
+    assert written.read()["row"].to_pylist() == list(range(24))
+    groups = range(written.metadata.num_row_groups)
+    assert [written.metadata.row_group(i).num_rows for i in groups] == [12, 12]
 
 
 def test_damage_within_a_file_is_one_line_and_the_mended_run_goes_on(

@@ -45,6 +45,8 @@ from s2osc.files import (
 RUN, WORK, PREDICTIONS, LOCK = "run.json", "work", "predictions", ".lock"
 SUMMARY, MODEL = "summary.json", "model"
 FORMAT = 1
+ROWS_OF_GROUP = 32_768
+"""Of answers in a Parquet file: what readers take at once, and columns are compressed by."""
 Use = Literal["judged", "sample"]
 """What rows of the pool are drawn for: to judge the fit, or to be fitted on."""
 GOES_ON = "what is done stays; make room and run the same command again to go on"
@@ -167,19 +169,28 @@ def written_table(path: Path) -> Iterator["TableWriter"]:
 
 
 class TableWriter:
-    """Writes tables of the same columns one after another."""
+    """Writes tables of the same columns one after another, small ones together."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.writer: Any = None  # made with the first table, which has the columns
+        self.waiting: list[pa.Table] = []
 
     def write(self, table: pa.Table) -> None:
+        self.waiting.append(table)
+        if sum(map(len, self.waiting)) >= ROWS_OF_GROUP:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        group, self.waiting = pa.concat_tables(self.waiting), []
         if self.writer is None:
-            self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema)
-        self.writer.write_table(table)
+            self.writer = pyarrow.parquet.ParquetWriter(self.path, group.schema)
+        self.writer.write_table(group)
 
     def close(self) -> bool:
         """Put the file on the disk; False where nothing was written."""
+        if self.waiting:
+            self._write_group()
         if self.writer is None:
             return False
         self.writer.close()

@@ -40,8 +40,9 @@ ROWS_OF_PART: dict[Form, int] = {
     "tar": 4_096,
 }
 """Rows that are answered and written together, about: what a stopped run does again, at most."""
-BATCH_ROWS: dict[Form, int] = {"parquet": 16_384, "npy": 16_384, "images": 512, "tar": 512}
-"""Rows in memory at once: 8 MB of vectors of 128 numbers, 77 MB of photos of 224 pixels."""
+BATCH_ROWS: dict[Form, int] = {"parquet": 4_096, "npy": 4_096, "images": 512, "tar": 512}
+"""Rows in memory at once: 2 MB of vectors of 128 numbers, 77 MB of photos of 224 pixels. What f and
+g make of so many vectors stays in the cache of a core, which four times as many overflow."""
 ADVICE = "give files that can be read, or take this one away; parts that are done stay"
 
 
@@ -74,7 +75,7 @@ class PartedPool:
     parts: tuple[Part, ...]
     text_column: str | None = None
     members: tuple[tuple[Member, ...], ...] = ()  # of each .tar file
-    batch_rows: int = 16_384
+    batch_rows: int = 4_096
 
     @property
     def n(self) -> int:

@@ -66,7 +66,7 @@ FEWEST_FIT = 500
 N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
 is then known to a fifteenth of it, and the audit's resampling takes seconds."""
-SCORED_AT_ONCE = 16_384
+SCORED_AT_ONCE = 4_096
 SAMPLE_ANSWER = "sample answer"
 """The step in which the items of the sample are answered, as a part of the fit."""
 
