@@ -35,17 +35,16 @@ class PartReader:
     represented: Representation
     max_megapixels: float = MAX_MEGAPIXELS
 
-    def batches(self, part: Part) -> Iterator[Batch]:
-        first = part.first
-        for source in self.pool.batches(part):
-            n = len(source.names)
+    def batches(self, part: Part, wanted: np.ndarray | None = None) -> Iterator[Batch]:
+        """The items of a part; ``wanted`` rows of the pool, sorted: those of it alone."""
+        left = np.arange(part.first, part.first + part.n) if wanted is None else wanted
+        for source in self.pool.batches(part, wanted):
+            rows, left = left[: len(source.names)], left[len(source.names) :]
             items = items_like(source, self.represented.shape, max_megapixels=self.max_megapixels)
-            rows = np.arange(first, first + n)
             if items.skipped:  # names are those of one item each
                 left_out = {each.name for each in items.skipped}
                 rows = rows[[name not in left_out for name in source.names]]
             yield Batch(rows, items)
-            first += n
 
     def inputs(self, items: Items) -> np.ndarray:
         return self.represented.inputs(items.inputs, Stopwatch())
@@ -95,12 +94,10 @@ class SampleWorker:
     folder: RunFolder
 
     def __call__(self, part: Part) -> int:
-        wanted, found, inputs = rows_in(self.rows, part), [], []
-        for batch in self.reader.batches(part):
-            chosen = np.flatnonzero(np.isin(batch.rows, wanted, assume_unique=True))
-            if len(chosen):
-                found.append(batch.rows[chosen])
-                inputs.append(self.reader.inputs(batch.items.keep(chosen)))
+        found, inputs = [], []
+        for batch in self.reader.batches(part, rows_in(self.rows, part)):
+            found.append(batch.rows)
+            inputs.append(self.reader.inputs(batch.items))
         self.folder.save_drawn("sample", part.number, self.reader.pool.mark(), found, inputs)
         return part.n
 
