@@ -32,7 +32,8 @@ from s2osc.app.result_files import write_summary
 from s2osc.app.run_folder import GOES_ON, RunFolder, Use, run_folder
 from s2osc.app.summary import LabelCounts, PartFacts, Summary
 from s2osc.codec import JsonObject
-from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
+from s2osc.data.columns import Table
+from s2osc.data.inputs import Items, OpenKnown, encode_labels, open_known_beside
 from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
 from s2osc.engine.engine import Engine, LocalEngine, Recipe
 from s2osc.errors import collect_warnings
@@ -45,6 +46,7 @@ from s2osc.pipeline.large_pool import (
     Plan,
     Sample,
     answer_items,
+    draw_compared,
     draw_judged,
     draw_sample,
     fit_sample,
@@ -52,8 +54,9 @@ from s2osc.pipeline.large_pool import (
 )
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model_description import read_thresholds, write_thresholds
+from s2osc.pipeline.sources.matching import Matched
 from s2osc.pipeline.storage import load_model, save_model
-from s2osc.progress import Stopwatch, counting
+from s2osc.progress import Stopwatch, counting, track
 from s2osc.settings import flatten
 from s2osc.text import clean_text
 from s2osc.types import Labelled
@@ -85,7 +88,8 @@ class LargeRun:
     request: Request
     device: str
     represented: Representation
-    known: Labelled
+    labelled: np.ndarray | Table  # items as they were read
+    known: Labelled  # the same as the networks get them
     classes: tuple[str, ...]
     folder: RunFolder
     engine: Engine
@@ -108,13 +112,31 @@ class LargeRun:
     def fit(self) -> LargeFit:
         """The fit that a stopped run left, or a new one."""
         if not self.folder.decision(self.pool.mark()).is_file():
-            plan = plan_fit(
-                self.known, self.method.seeds, fit_on=self.request.fit_on, seed=self.request.seed
-            )
-            self.save(self.fit_plan(plan))
+            by_raw, facts = self.match_raw(), self.request
+            known = self.known if by_raw is None else by_raw.training
+            plan = plan_fit(known, self.method.seeds, fit_on=facts.fit_on, seed=facts.seed)
+            self.save(self.fit_plan(plan, by_raw))
         return self.load()
 
-    def fit_plan(self, plan: Plan) -> LargeFit:
+    def match_raw(self) -> Matched | None:
+        """Photos or texts compared as such, before they become features; None of other items."""
+        if not self.represented.has_raw or not isinstance(self.labelled, np.ndarray):
+            return None
+        seed, items = self.request.seed, list[Items]()
+        with self.clock("sources"):
+            rows = draw_compared(self.pool.n, self.labelled[:1].nbytes, seed=seed)
+            for part in track(self.pool.parts, "reading items to compare"):
+                if len(wanted := rows_in(rows, part)):
+                    found = self.reader.batches(part, wanted)
+                    items += [batch.items for batch in found if len(batch.items)]
+            if not items:
+                return None
+            some = np.concatenate([np.asarray(each.inputs) for each in items])
+            raw = self.represented.raw(self.labelled, some)
+            features = self.represented.inputs(some, Stopwatch())
+            return self.method.match_raw(self.known, features, raw, seed=seed)
+
+    def fit_plan(self, plan: Plan, by_raw: Matched | None) -> LargeFit:
         """Strangeness of all, then the sample, then the fit."""
         parts, item_bytes = self.pool.parts, self.known.inputs[:1].nbytes
         judged = draw_judged(plan, self.pool.n, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
@@ -130,7 +152,14 @@ class LargeRun:
         sampled, of_judged = self.read_drawn(sample)
         with self.engine.training():
             return fit_sample(
-                self.method, plan, sample, sampled, of_judged, self.clock, device=self.device
+                self.method,
+                plan,
+                sample,
+                sampled,
+                of_judged,
+                self.clock,
+                by_raw=by_raw,
+                device=self.device,
             )
 
     def gather(self, rows: np.ndarray) -> None:
@@ -270,6 +299,7 @@ def classify_parts(
             request=request,
             device=device,
             represented=represented,
+            labelled=items.inputs,
             known=Labelled(inputs, labels),
             classes=classes,
             folder=f,
