@@ -242,10 +242,10 @@ def print_table(costs: Sequence[Cost]) -> None:
     """A record as a table of Markdown, for docs/scale.md."""
     further = further_items(costs)
     print(
-        "| items | engine | wall time | of a core | its start | fit | passes | per item | "
-        "each further item, of a core | memory |"
+        "| items | engine | wall time | per item | of a core | its start | fit | passes | "
+        "per item | each further item, of a core | memory |"
     )
-    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for cost in costs:
         more = f"{further[cost.which]:.1f} µs" if cost.which in further else ""
         number, word = (cost.workers, "worker") if cost.workers else (cost.threads, "thread")
@@ -253,7 +253,8 @@ def print_table(costs: Sequence[Cost]) -> None:
         start = f"{cost.start:.0f} s" if cost.workers else ""
         core = "" if cost.workers else f"{cost.core_seconds:.0f} s"  # workers are not counted
         print(
-            f"| {cost.n:,} | {engine} | {cost.seconds:.0f} s | {core} | {start} | "
+            f"| {cost.n:,} | {engine} | {cost.seconds:.0f} s | "
+            f"{1e6 * cost.seconds / cost.n:,.0f} µs | {core} | {start} | "
             f"{cost.fit:.0f} s | {cost.passes:.1f} s | {cost.microseconds_per_item:.1f} µs | "
             f"{more} | "
             f"{cost.megabytes / 1_024:.2f} GB |"

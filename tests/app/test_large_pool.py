@@ -4,6 +4,7 @@ import errno
 import json
 import resource
 import sys
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, write_images
-from s2osc.app import part_work
+from s2osc.app import part_work, run_folder
 from s2osc.app.run_folder import write_array
 from s2osc.app.summary import PartFacts
 from s2osc.cli.main import main
@@ -81,7 +82,7 @@ def test_a_pool_in_parts_is_answered_as_in_memory(data, tmp_path, quick, in_memo
     n = len(in_memory)
     assert summary["items"]["pool"] == n
     assert summary["counts"]["unknown"] == in_memory["label"].to_pylist().count("unknown") > 0
-    assert summary["rows"] == {"strangeness": n, "sample": n, "answer": n}
+    assert summary["rows"] == {"strangeness": n, "sample": 0, "answer": n}
     steps = {"strangeness", "sample", "teacher", "sample answer", "answer"}
     assert summary["seconds"].keys() >= steps, "what grows with the pool is told apart"
     assert not (out / "work").exists()
@@ -91,6 +92,51 @@ def test_a_pool_in_parts_below_the_limit_is_an_ordinary_one(data, tmp_path, quic
     paths = (f"--known={data / 'known.npz'}", f"--out={tmp_path / 'out'}")
     assert main(["classify", *paths, f"--pool={data / 'pool'}/[0]*", *quick]) == 0
     assert (tmp_path / "out" / "predictions.csv").is_file()
+
+
+@pytest.fixture
+def n_reads(monkeypatch):
+    """How often each part is read, beside the first rows, which tell what the items are."""
+    found, batches = Counter(), parts.PartedPool.batches
+
+    def counted(self, part, *rows):
+        found[part.number] += 1
+        return batches(self, part, *rows)
+
+    monkeypatch.setattr(parts.PartedPool, "batches", counted)
+    monkeypatch.setattr(
+        parts.PartedPool, "first_batch", lambda self: next(batches(self, self.parts[0]))
+    )
+    return found
+
+
+def test_items_that_judge_are_gathered_while_strangeness_is_measured(
+    data, tmp_path, quick, in_memory, n_reads, monkeypatch
+):
+    """All of them judge here, so nothing is left to read for the sample."""
+    assert classify(data, "pool", tmp_path / "out", quick) == 0
+    assert set(n_reads.values()) == {2}
+    n_reads.clear()
+    monkeypatch.setattr("s2osc.app.large_pool.N_JUDGED", 100)
+    assert classify(data, "pool", tmp_path / "few", quick) == 0
+    assert set(n_reads.values()) == {3}
+
+
+def test_a_run_that_was_stopped_in_its_fit_does_not_read_the_pool_for_it_again(
+    data, tmp_path, quick, in_memory, n_reads, monkeypatch
+):
+    out = tmp_path / "out"
+
+    def stops(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("s2osc.app.large_pool.fit_sample", stops)
+        assert classify(data, "pool", out, quick) == 130
+    n_reads.clear()
+    assert classify(data, "pool", out, quick) == 0
+    assert set(n_reads.values()) == {1}
+    assert_same(answers(out), in_memory)
 
 
 @pytest.mark.parametrize("step", ["StrataWorker", "AnswerWorker"])
@@ -188,6 +234,17 @@ def test_an_array_that_the_disk_refuses_says_why_and_leaves_nothing(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), rows[[0, 1, 2, 0]])
 
 
+def test_a_table_is_written_in_few_row_groups_however_small_its_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder, "ROWS_OF_GROUP", 10)
+    with run_folder.written_table(tmp_path / "a.parquet") as table:
+        for start in range(0, 24, 4):
+            table.write(pa.table({"row": range(start, start + 4)}))
+    written = pq.ParquetFile(tmp_path / "a.parquet")
+    assert written.read()["row"].to_pylist() == list(range(24))
+    groups = range(written.metadata.num_row_groups)
+    assert [written.metadata.row_group(i).num_rows for i in groups] == [12, 12]
+
+
 def test_damage_within_a_file_is_one_line_and_the_mended_run_goes_on(
     data, tmp_path, quick, in_memory, capsys
 ):
@@ -219,7 +276,8 @@ def test_new_items_in_parts_get_the_answers_of_predict(data, tmp_path, quick, fi
     assert "holds the results of a run" in capsys.readouterr().err
 
 
-def test_progress_is_told_as_json_lines(data, tmp_path, quick, capsys):
+def test_progress_is_told_as_json_lines(data, tmp_path, quick, capsys, monkeypatch):
+    monkeypatch.setattr("s2osc.app.large_pool.N_JUDGED", 100)
     assert classify(data, "pool", tmp_path / "out", quick, "--progress=json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     rows = {line["step"]: line for line in lines if "rows_per_second" in line}

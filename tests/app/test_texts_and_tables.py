@@ -15,6 +15,7 @@ from s2osc.app.extract import NOTHING, TableExtractor, TextExtractor, Trusted, r
 from s2osc.cli.main import main
 from s2osc.errors import ModelError
 from s2osc.nets.text_models import MINILM, load_text_model
+from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model_description import EmbeddingEntry
 from s2osc.pipeline.storage import load_model
 from texts import WORDS, easy_texts, write_package
@@ -341,3 +342,39 @@ def test_one_column_of_numbers_or_words_has_an_answer(tmp_path, quick, column):
         write_csv(tmp_path / name, **kept)
     assert main(["classify", *files, f"--out={tmp_path / 'out'}", *quick]) == 0
     assert summary_in(tmp_path / "out")["columns"]["used"] == [column]
+
+
+def test_texts_of_a_large_pool_are_compared_as_texts_in_parts_as_in_memory(
+    tmp_path, quick, monkeypatch
+):
+    compared, match = [], S2OSCMethod.match_raw
+
+    def recorded(self, known, pool, raw, *, seed):
+        compared.append((raw.pool.tolist(), raw.labelled.tolist(), pool))
+        return match(self, known, pool, raw, seed=seed)
+
+    monkeypatch.setattr(S2OSCMethod, "match_raw", recorded)
+    monkeypatch.setattr("s2osc.pipeline.large_pool.MOST_COMPARED", 100)
+    labels = ["fruit", "tools", "music"] * 200
+    texts = easy_texts(labels, 1)
+    texts[5] = ""  # is left out
+    write_csv(tmp_path / "known.csv", text=easy_texts(KNOWN, 0), label=KNOWN)
+    (tmp_path / "pool").mkdir()
+    for number in range(2):
+        write_parquet(tmp_path / f"pool/{number}.parquet", text=texts[300 * number :][:300])
+    kept = texts[:5] + texts[6:]
+    write_parquet(tmp_path / "pool.parquet", text=kept)
+    for form in ("pool", "pool.parquet"):
+        paths = [f"--known={tmp_path / 'known.csv'}", f"--pool={tmp_path / form}"]
+        out = f"--out={tmp_path / 'out of'} {form}"
+        assert main(["classify", *paths, out, "--fit-on=500", *quick]) == 0
+    in_parts, in_memory = compared
+    assert len(in_parts[0]) in (99, 100)
+    assert len(in_memory[0]) == 100
+    assert set(in_parts[0]) <= set(kept)
+    assert in_parts[1] == in_memory[1]
+    by_text = dict(zip(in_memory[0], in_memory[2], strict=True))
+    both = [row for row, each in enumerate(in_parts[0]) if each in by_text]
+    assert len(both) > 10
+    for row in both:
+        np.testing.assert_allclose(in_parts[2][row], by_text[in_parts[0][row]], atol=1e-5)

@@ -120,6 +120,37 @@ def test_images_of_tar_files_are_read_without_unpacking(tmp_path):
     assert items[-1].names == ["b.tar/00000.png", "b.tar/00001.png"]
 
 
+@pytest.mark.parametrize("form", ["parquet", "npy", "images", "tar"])
+def test_some_rows_are_read_alone(tmp_path, form, monkeypatch):
+    pool, rows, read = tmp_path / "pool", np.array([1, 2, 155, 170, 299]), []
+    if form == "parquet":
+        write_parquet(pool, sizes=(300,))
+    elif form == "npy":
+        pool = tmp_path / "pool.npy"
+        np.save(pool, VECTORS[:300])
+    else:
+        pool.mkdir()
+        for row in range(300):
+            (pool / f"{row:03}.png").write_bytes(b"%d" % row)
+    if form == "tar":
+        with tarfile.open(tmp_path / "pool.tar", "w") as archive:
+            for row in range(300):
+                archive.add(pool / f"{row:03}.png", f"{row:03}.png")
+        pool = tmp_path / "pool.tar"
+        member = parts._read_member
+        monkeypatch.setattr(
+            parts, "_read_member", lambda file, each: read.append(each) or member(file, each)
+        )
+    opened = open_parts(pool, batch_rows=2)
+    assert len(opened.parts) > 1
+    found = []
+    for part in opened.parts:
+        wanted = rows[(rows >= part.first) & (rows < part.first + part.n)]
+        found += [name for source in opened.batches(part, wanted) for name in source.names]
+    assert [int(name.rpartition("/")[2].removesuffix(".png")) for name in found] == rows.tolist()
+    assert len(read) == (len(rows) if form == "tar" else 0)
+
+
 def test_a_tar_file_that_ends_too_early_is_named(tmp_path):
     path = tar_of_images(tmp_path / "a.tar", [1, 2, 3])
     pool = open_parts(path)

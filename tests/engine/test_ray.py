@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from s2osc.data import parts
 from s2osc.data.parts import Part, open_parts
 from s2osc.data.splits import Protocol
 from s2osc.engine.engine import LocalEngine
+from s2osc.engine.ray_cluster import N_STARTS, connected
 from s2osc.engine.ray_engine import RayEngine
 from s2osc.engine.ray_training import RayTrainer
 from s2osc.errors import SettingsError
@@ -148,23 +150,54 @@ class WrappedEngine:
         return self.engine.training()
 
 
+def children_of(pid):
+    """Processes that a process started, by the names of their programs."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(rest.split()[1]) == pid:
+            found[int(path.parent.name)] = name
+    return found
+
+
 @pytest.fixture
 def started():
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    with connected(n_workers=2):
+        yield
+
+
+@contextmanager
+def cluster_of_two():
+    """Two machines, as far as Ray can tell; what was started ends, also where it takes too long."""
+    before, cluster = children_of(os.getpid()), Cluster()
+    try:
+        cluster.add_node(num_cpus=1, include_dashboard=False)
+        cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes(timeout=120)
+        with connected(cluster.address):
+            yield cluster
+    finally:
+        cluster.shutdown()
+        for pid in children_of(os.getpid()).keys() - before.keys():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
 def two_nodes():
-    """A cluster of two machines, as far as Ray can tell."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    cluster.add_node(num_cpus=1)
-    cluster.wait_for_nodes()
-    ray.init(address=cluster.address, log_to_driver=False)
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+    """On a busy machine Ray gives up after 30 s; then it is tried again."""
+    with ExitStack() as stack:
+        for n_left in reversed(range(N_STARTS)):
+            try:
+                cluster = stack.enter_context(cluster_of_two())
+                break
+            except Exception:  # Ray says by a plain one that it took too long
+                if not n_left:
+                    raise
+        yield cluster
 
 
 @pytest.mark.usefixtures("started")
@@ -292,19 +325,6 @@ def test_splits_of_an_experiment_are_tasks(tmp_path, monkeypatch):
     assert records[0] == records[1]
 
 
-def children_of(pid):
-    """Processes that a process started, by the names of their programs."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(rest.split()[1]) == pid:
-            found[int(path.parent.name)] = name
-    return found
-
-
 def test_a_head_that_is_killed_leaves_a_run_that_goes_on(data, tmp_path):
     """The parts that are done stay; the same command does the others, here without Ray."""
     pool, out = tmp_path / "pool", tmp_path / "out"
@@ -318,7 +338,7 @@ def test_a_head_that_is_killed_leaves_a_run_that_goes_on(data, tmp_path):
     command = [sys.executable, "-m", "s2osc", "classify", *paths, "--fit-on=500", *settings]
     process = subprocess.Popen([*command, "--engine=ray", "--workers=1"], stderr=subprocess.PIPE)
     try:
-        end = time.time() + 240
+        end = time.time() + 600
         while not (n_done := len(list(out.glob("work/counts-*")))) and time.time() < end:
             time.sleep(0.02)
         assert n_done
@@ -326,7 +346,7 @@ def test_a_head_that_is_killed_leaves_a_run_that_goes_on(data, tmp_path):
         assert heads
         os.kill(heads[0], signal.SIGKILL)
         try:
-            assert process.wait(120) != 0
+            assert process.wait(240) != 0
         except subprocess.TimeoutExpired:
             process.kill()
     finally:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from s2osc.data.sources import add_noise
 from s2osc.errors import SettingsError
+from s2osc.pipeline import large_pool
 from s2osc.pipeline.large_pool import (
     answer_items,
     draw_sample,
@@ -11,9 +13,10 @@ from s2osc.pipeline.large_pool import (
     fit_sample,
     plan_fit,
 )
+from s2osc.pipeline.sources.matching import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Labelled
-from samples import SEEDED, TINY
+from samples import SEEDED, TINY, make_images
 
 FIT_ON = 600
 
@@ -93,6 +96,28 @@ def test_another_source_is_told_of_and_judged_by_the_items_of_the_sample():
     assert found.trust.audit.sources_differ
     assert (found.answer.labels == UNKNOWN).mean() < 0.1
     assert len(found.trust.evidence.score) == len(pool)
+
+
+def embed(photos):
+    """Features as a network would make them: of all pixels, and not of their order alone."""
+    mixing = np.random.default_rng(0).normal(size=(photos[0].size, 24))
+    return np.tanh(photos.reshape(len(photos), -1) @ mixing / 2_000).astype(np.float32)
+
+
+@pytest.mark.usefixtures("just_as_users_get_it")
+def test_photos_of_another_camera_are_compared_as_photos_in_a_large_pool(monkeypatch):
+    """Some of the pool, drawn evenly, show what its camera does; labelled photos get it."""
+    monkeypatch.setattr(large_pool, "MOST_COMPARED", 400)
+    images, labels = make_images(900, 3)
+    is_labelled = np.arange(len(images)) % 3 == 0
+    pool = add_noise(images[~is_labelled], 12, seed=9)
+    known = Labelled(embed(images[is_labelled]), labels[is_labelled])
+    raw = RawItems(pool, images[is_labelled], embed)
+    found = fit_large_pool(SEEDED, known, embed(pool), fit_on=FIT_ON, seed=0, raw=raw)
+    (change,) = found.trust.audit.sources.changes
+    assert "noise" in change
+    assert found.trust.audit.nothing_unknown
+    assert not (found.answer.labels == UNKNOWN).any()
 
 
 def test_a_known_item_of_the_pool_and_a_calibration_item_change_places(rare):

@@ -132,6 +132,11 @@ class Representation:
         """Images for a page; None of other items."""
         return items if self.shape.kind == "images" and isinstance(items, np.ndarray) else None
 
+    @property
+    def has_raw(self) -> bool:
+        """Whether items are photos or texts that become features."""
+        return isinstance(self.extractor, FeatureExtractor | TextExtractor)
+
     def raw(self, labelled: np.ndarray | Table, pool: np.ndarray | Table) -> RawItems | None:
         """Photos or texts that become features, for what a source does to them; else None."""
         if not isinstance(self.extractor, FeatureExtractor | TextExtractor):

@@ -8,7 +8,7 @@ A run that was stopped goes on at the part where it was.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,12 +26,14 @@ from s2osc.app.part_work import (
     PartReader,
     SampleWorker,
     StrataWorker,
+    rows_in,
 )
 from s2osc.app.result_files import write_summary
-from s2osc.app.run_folder import GOES_ON, RunFolder, run_folder
+from s2osc.app.run_folder import GOES_ON, RunFolder, Use, run_folder
 from s2osc.app.summary import LabelCounts, PartFacts, Summary
 from s2osc.codec import JsonObject
-from s2osc.data.inputs import OpenKnown, encode_labels, open_known_beside
+from s2osc.data.columns import Table
+from s2osc.data.inputs import Items, OpenKnown, encode_labels, open_known_beside
 from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
 from s2osc.engine.engine import Engine, LocalEngine, Recipe
 from s2osc.errors import collect_warnings
@@ -42,15 +44,19 @@ from s2osc.pipeline.large_pool import (
     N_JUDGED,
     LargeFit,
     Plan,
+    Sample,
     answer_items,
+    draw_compared,
+    draw_judged,
     draw_sample,
     fit_sample,
     plan_fit,
 )
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model_description import read_thresholds, write_thresholds
+from s2osc.pipeline.sources.matching import Matched
 from s2osc.pipeline.storage import load_model, save_model
-from s2osc.progress import Stopwatch, counting
+from s2osc.progress import Stopwatch, counting, track
 from s2osc.settings import flatten
 from s2osc.text import clean_text
 from s2osc.types import Labelled
@@ -82,7 +88,8 @@ class LargeRun:
     request: Request
     device: str
     represented: Representation
-    known: Labelled
+    labelled: np.ndarray | Table  # items as they were read
+    known: Labelled  # the same as the networks get them
     classes: tuple[str, ...]
     folder: RunFolder
     engine: Engine
@@ -95,47 +102,94 @@ class LargeRun:
     def over_parts(self, step: str, recipe: Recipe, todo: Sequence[Part]) -> None:
         """Let workers work on parts; those that are not to do count as done."""
         n_done = self.pool.n - sum(part.n for part in todo)
-        with self.clock(step), counting(step, self.pool.n, n_done) as advance:
-            for n_rows in self.engine.run(recipe, todo):
-                advance(n_rows)
+        with self.clock(step):
+            if todo:
+                with counting(step, self.pool.n, n_done) as advance:
+                    for n_rows in self.engine.run(recipe, todo):
+                        advance(n_rows)
         self.clock.count(step, self.pool.n - n_done)
 
     def fit(self) -> LargeFit:
         """The fit that a stopped run left, or a new one."""
         if not self.folder.decision(self.pool.mark()).is_file():
-            plan = plan_fit(
-                self.known, self.method.seeds, fit_on=self.request.fit_on, seed=self.request.seed
-            )
-            self.save(self.fit_plan(plan))
+            by_raw, facts = self.match_raw(), self.request
+            known = self.known if by_raw is None else by_raw.training
+            plan = plan_fit(known, self.method.seeds, fit_on=facts.fit_on, seed=facts.seed)
+            self.save(self.fit_plan(plan, by_raw))
         return self.load()
 
-    def fit_plan(self, plan: Plan) -> LargeFit:
+    def match_raw(self) -> Matched | None:
+        """Photos or texts compared as such, before they become features; None of other items."""
+        if not self.represented.has_raw or not isinstance(self.labelled, np.ndarray):
+            return None
+        seed, items = self.request.seed, list[Items]()
+        with self.clock("sources"):
+            rows = draw_compared(self.pool.n, self.labelled[:1].nbytes, seed=seed)
+            for part in track(self.pool.parts, "reading items to compare"):
+                if len(wanted := rows_in(rows, part)):
+                    found = self.reader.batches(part, wanted)
+                    items += [batch.items for batch in found if len(batch.items)]
+            if not items:
+                return None
+            some = np.concatenate([np.asarray(each.inputs) for each in items])
+            raw = self.represented.raw(self.labelled, some)
+            features = self.represented.inputs(some, Stopwatch())
+            return self.method.match_raw(self.known, features, raw, seed=seed)
+
+    def fit_plan(self, plan: Plan, by_raw: Matched | None) -> LargeFit:
         """Strangeness of all, then the sample, then the fit."""
-        worker = StrataWorker(self.reader, plan.strangeness, self.folder)
-        parts = self.pool.parts
+        parts, item_bytes = self.pool.parts, self.known.inputs[:1].nbytes
+        judged = draw_judged(plan, self.pool.n, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
+        worker = StrataWorker(self.reader, plan.strangeness, judged, self.folder)
         places = [self.folder.strata(part.number, self.pool.mark(part)) for part in parts]
         todo = [part for part, place in zip(parts, places, strict=True) if not place.is_file()]
         self.over_parts("strangeness", lambda: worker, todo)
         strata = np.concatenate(
             [self.folder.read_strata(part.number, self.pool.mark(part)) for part in parts]
         )
-        item_bytes = self.known.inputs[:1].nbytes
-        sample = draw_sample(plan, strata, min(N_JUDGED, MOST_JUDGED_BYTES // item_bytes))
-        rows = np.union1d(sample.pool, sample.judged)
-        gather = SampleWorker(self.reader, rows, self.folder)
-        self.over_parts("sample", lambda: gather, parts)
-        like, wanted = self.known.inputs, (sample.pool, sample.judged)
-        sampled, judged = (np.empty((len(each), *like.shape[1:]), like.dtype) for each in wanted)
-        for part in parts:
-            if (found := self.folder.read_sample(part.number, self.pool.mark())) is None:
-                continue
-            for inputs, chosen in ((sampled, sample.pool), (judged, sample.judged)):
-                is_in = np.isin(found[0], chosen)
-                inputs[np.searchsorted(chosen, found[0][is_in])] = found[1][is_in]
+        sample = draw_sample(plan, strata, judged)
+        self.gather(np.setdiff1d(sample.pool, sample.judged, assume_unique=True))
+        sampled, of_judged = self.read_drawn(sample)
         with self.engine.training():
             return fit_sample(
-                self.method, plan, sample, sampled, judged, self.clock, device=self.device
+                self.method,
+                plan,
+                sample,
+                sampled,
+                of_judged,
+                self.clock,
+                by_raw=by_raw,
+                device=self.device,
             )
+
+    def gather(self, rows: np.ndarray) -> None:
+        """Write the items of the sample that do not judge as well, which are written already."""
+        worker, mark = SampleWorker(self.reader, rows, self.folder), self.pool.mark()
+        todo = [
+            part
+            for part in self.pool.parts
+            if len(rows_in(rows, part))
+            and not self.folder.drawn("sample", part.number, mark).is_file()
+        ]
+        self.over_parts("sample", lambda: worker, todo)
+
+    def places_of_drawn(self) -> Iterator[tuple[Use, int, str]]:
+        """The use, the part and the mark under which drawn items are written."""
+        for part in self.pool.parts:
+            yield "judged", part.number, self.pool.mark(part)
+            yield "sample", part.number, self.pool.mark()
+
+    def read_drawn(self, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+        """The items of the sample, and those that judge."""
+        like, wanted = self.known.inputs, (sample.pool, sample.judged)
+        sampled, judged = (np.empty((len(each), *like.shape[1:]), like.dtype) for each in wanted)
+        for place in self.places_of_drawn():
+            if (found := self.folder.read_drawn(*place)) is None:
+                continue
+            for inputs, chosen in ((sampled, sample.pool), (judged, sample.judged)):
+                is_in = np.isin(found[0], chosen, assume_unique=True)
+                inputs[np.searchsorted(chosen, found[0][is_in])] = found[1][is_in]
+        return sampled, judged
 
     def save(self, fit: LargeFit) -> None:
         """Put the model and the decision on the disk."""
@@ -151,6 +205,8 @@ class LargeRun:
                 "rows": self.clock.rows,
             }
             write_whole(self.folder.decision(self.pool.mark()), as_json(decision))
+        for place in self.places_of_drawn():
+            self.folder.remove_drawn(*place)
 
     def load(self) -> LargeFit:
         """What ``save`` wrote."""
@@ -243,6 +299,7 @@ def classify_parts(
             request=request,
             device=device,
             represented=represented,
+            labelled=items.inputs,
             known=Labelled(inputs, labels),
             classes=classes,
             folder=f,

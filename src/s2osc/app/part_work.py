@@ -35,17 +35,16 @@ class PartReader:
     represented: Representation
     max_megapixels: float = MAX_MEGAPIXELS
 
-    def batches(self, part: Part) -> Iterator[Batch]:
-        first = part.first
-        for source in self.pool.batches(part):
-            n = len(source.names)
+    def batches(self, part: Part, wanted: np.ndarray | None = None) -> Iterator[Batch]:
+        """The items of a part; ``wanted`` rows of the pool, sorted: those of it alone."""
+        left = np.arange(part.first, part.first + part.n) if wanted is None else wanted
+        for source in self.pool.batches(part, wanted):
+            rows, left = left[: len(source.names)], left[len(source.names) :]
             items = items_like(source, self.represented.shape, max_megapixels=self.max_megapixels)
-            rows = np.arange(first, first + n)
             if items.skipped:  # names are those of one item each
                 left_out = {each.name for each in items.skipped}
                 rows = rows[[name not in left_out for name in source.names]]
             yield Batch(rows, items)
-            first += n
 
     def inputs(self, items: Items) -> np.ndarray:
         return self.represented.inputs(items.inputs, Stopwatch())
@@ -53,20 +52,37 @@ class PartReader:
 
 @dataclass(frozen=True)
 class StrataWorker:
-    """Writes the strata of a part."""
+    """Writes the strata of a part, and those of its items that judge the fit.
+
+    Which rows judge is drawn before anything is read, so they take no pass of their own.
+    """
 
     reader: PartReader
     strangeness: Strangeness
+    judged: np.ndarray  # rows of the pool, sorted
     folder: RunFolder
 
     def __call__(self, part: Part) -> int:
-        strata = np.full(part.n, SKIPPED, np.uint8)
+        strata, mark = np.full(part.n, SKIPPED, np.uint8), self.reader.pool.mark(part)
+        wanted, rows, judged = rows_in(self.judged, part), [], []
         for batch in self.reader.batches(part):
-            if len(batch.rows):
-                found = self.strangeness.strata(self.reader.inputs(batch.items))
-                strata[batch.rows - part.first] = found
-        self.folder.save_strata(part.number, self.reader.pool.mark(part), strata)
+            if not len(batch.rows):
+                continue
+            inputs = self.reader.inputs(batch.items)
+            strata[batch.rows - part.first] = self.strangeness.strata(inputs)
+            chosen = np.isin(batch.rows, wanted, assume_unique=True)
+            if chosen.any():
+                rows.append(batch.rows[chosen])
+                judged.append(inputs[chosen])
+        self.folder.save_drawn("judged", part.number, mark, rows, judged)
+        self.folder.save_strata(part.number, mark, strata)  # last: then the part is done
         return part.n
+
+
+def rows_in(rows: np.ndarray, part: Part) -> np.ndarray:
+    """Those of sorted rows of the pool that are in a part."""
+    low, high = np.searchsorted(rows, [part.first, part.first + part.n])
+    return rows[low:high]
 
 
 @dataclass(frozen=True)
@@ -78,15 +94,11 @@ class SampleWorker:
     folder: RunFolder
 
     def __call__(self, part: Part) -> int:
-        low, high = np.searchsorted(self.rows, [part.first, part.first + part.n])
-        wanted, found, inputs = self.rows[low:high], [], []
-        for batch in self.reader.batches(part) if len(wanted) else ():
-            chosen = np.flatnonzero(np.isin(batch.rows, wanted))
-            if len(chosen):
-                found.append(batch.rows[chosen])
-                inputs.append(self.reader.inputs(batch.items.keep(chosen)))
-        if found:
-            self.folder.save_sample(part.number, self.reader.pool.mark(), found, inputs)
+        found, inputs = [], []
+        for batch in self.reader.batches(part, rows_in(self.rows, part)):
+            found.append(batch.rows)
+            inputs.append(self.reader.inputs(batch.items))
+        self.folder.save_drawn("sample", part.number, self.reader.pool.mark(), found, inputs)
         return part.n
 
 

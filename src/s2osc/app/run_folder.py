@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,10 @@ from s2osc.files import (
 RUN, WORK, PREDICTIONS, LOCK = "run.json", "work", "predictions", ".lock"
 SUMMARY, MODEL = "summary.json", "model"
 FORMAT = 1
+ROWS_OF_GROUP = 32_768
+"""Of answers in a Parquet file: what readers take at once, and columns are compressed by."""
+Use = Literal["judged", "sample"]
+"""What rows of the pool are drawn for: to judge the fit, or to be fitted on."""
 GOES_ON = "what is done stays; make room and run the same command again to go on"
 ANOTHER = "give another folder, or --force to begin anew"
 
@@ -85,28 +89,38 @@ class RunFolder:
         with writing(self.out, GOES_ON):
             write_array(self.strata(number, mark), strata)
 
-    def sample(self, number: int, mark: str, what: str) -> Path:
-        """The ``rows`` of a part that are in the sample, or their ``inputs``."""
-        return self.work / f"sample-{number:05}-{mark}-{what}.npy"
+    def drawn(self, use: Use, number: int, mark: str, what: str = "rows") -> Path:
+        """The ``rows`` of a part that were drawn for a use, or their ``inputs``."""
+        return self.work / f"{use}-{number:05}-{mark}-{what}.npy"
 
-    def save_sample(
-        self, number: int, mark: str, rows: Sequence[np.ndarray], inputs: Sequence[np.ndarray]
+    def save_drawn(
+        self,
+        use: Use,
+        number: int,
+        mark: str,
+        rows: Sequence[np.ndarray],
+        inputs: Sequence[np.ndarray],
     ) -> None:
         """Those of each batch, which are not joined in memory: a part of a sample may be large."""
+        if not rows:
+            return
         with writing(self.out, GOES_ON):
-            write_array(self.sample(number, mark, "inputs"), *inputs)
-            write_array(self.sample(number, mark, "rows"), *rows)
+            write_array(self.drawn(use, number, mark, "inputs"), *inputs)
+            write_array(self.drawn(use, number, mark, "rows"), *rows)
 
-    def read_sample(self, number: int, mark: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Rows of the pool and their inputs; None: the part has none of the sample."""
-        places = [self.sample(number, mark, what) for what in ("rows", "inputs")]
+    def read_drawn(self, use: Use, number: int, mark: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Rows of the pool and their inputs; None: no row of the part was drawn."""
+        places = [self.drawn(use, number, mark, what) for what in ("rows", "inputs")]
         if not places[0].is_file():
             return None
         with guarded(places[0], "run the same command with --force"):
             rows, inputs = (np.load(place, allow_pickle=False) for place in places)
-        for place in places:  # what is in memory is not needed on the disk
-            place.unlink()
         return rows, inputs
+
+    def remove_drawn(self, use: Use, number: int, mark: str) -> None:
+        """Where the fit is on the disk, what it was made of need not be."""
+        for what in ("rows", "inputs"):
+            self.drawn(use, number, mark, what).unlink(missing_ok=True)
 
     def read_strata(self, number: int, mark: str) -> np.ndarray:
         path = self.strata(number, mark)
@@ -155,19 +169,28 @@ def written_table(path: Path) -> Iterator["TableWriter"]:
 
 
 class TableWriter:
-    """Writes tables of the same columns one after another."""
+    """Writes tables of the same columns one after another, small ones together."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.writer: Any = None  # made with the first table, which has the columns
+        self.waiting: list[pa.Table] = []
 
     def write(self, table: pa.Table) -> None:
+        self.waiting.append(table)
+        if sum(map(len, self.waiting)) >= ROWS_OF_GROUP:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        group, self.waiting = pa.concat_tables(self.waiting), []
         if self.writer is None:
-            self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema)
-        self.writer.write_table(table)
+            self.writer = pyarrow.parquet.ParquetWriter(self.path, group.schema)
+        self.writer.write_table(group)
 
     def close(self) -> bool:
         """Put the file on the disk; False where nothing was written."""
+        if self.waiting:
+            self._write_group()
         if self.writer is None:
             return False
         self.writer.close()

@@ -97,7 +97,7 @@ class Source:
             return "texts"
         return "vectors" if self.n_features else "images"
 
-    def keep(self, rows: Sequence[int]) -> "Source":
+    def keep(self, rows: Sequence[int] | np.ndarray) -> "Source":
         """The items in these rows."""
         names = [self.names[row] for row in rows]
         labels = self.labels and [self.labels[row] for row in rows]

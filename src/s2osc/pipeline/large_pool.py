@@ -55,7 +55,7 @@ from s2osc.pipeline.sampling import (
 )
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.solution import Solution, Trust
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matching import Matched, RawItems
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.settings import FIT_ON
@@ -66,7 +66,9 @@ FEWEST_FIT = 500
 N_JUDGED = 200_000
 """Items of the pool, drawn evenly, that threshold and audit rest on: a share of one in a thousand
 is then known to a fifteenth of it, and the audit's resampling takes seconds."""
-SCORED_AT_ONCE = 16_384
+SCORED_AT_ONCE = 4_096
+MOST_COMPARED, MOST_COMPARED_BYTES = 2_000, 2**27
+"""Photos or texts of the pool, drawn evenly, that labelled ones are compared with as such."""
 SAMPLE_ANSWER = "sample answer"
 """The step in which the items of the sample are answered, as a part of the fit."""
 
@@ -114,12 +116,25 @@ class Sample(NamedTuple):
     judged: np.ndarray  # rows of the pool, drawn evenly, sorted
 
 
-def draw_sample(plan: Plan, strata: np.ndarray, n_judged: int = N_JUDGED) -> Sample:
-    """From the stratum of each item of the pool; calibration items stand after it."""
+def draw_compared(n_rows: int, item_bytes: int, *, seed: int) -> np.ndarray:
+    """Rows of the pool, drawn evenly, whose photos or texts tell what its source is like."""
+    return draw_evenly(n_rows, min(MOST_COMPARED, MOST_COMPARED_BYTES // item_bytes), seed=seed)
+
+
+def draw_judged(plan: Plan, n_rows: int, n: int = N_JUDGED) -> np.ndarray:
+    """Rows of the pool, drawn evenly, that are to judge the fit: known before any is read."""
+    return draw_evenly(n_rows, n, seed=plan.seed)
+
+
+def draw_sample(plan: Plan, strata: np.ndarray, judged: np.ndarray | None = None) -> Sample:
+    """From the stratum of each item of the pool; calibration items stand after it.
+
+    ``judged`` are rows that were drawn before, among them some that cannot be read.
+    """
     everyone = np.concatenate([strata, plan.calibration_strata])
     drawn = draw_strata(everyone, plan.strangeness.n_strata, plan.fit_on, seed=plan.seed)
     is_pool = drawn.rows < len(strata)
-    judged = draw_evenly(len(strata), n_judged, seed=plan.seed)
+    judged = draw_judged(plan, len(strata)) if judged is None else judged
     return Sample(
         drawn=drawn,
         pool=drawn.rows[is_pool],
@@ -152,11 +167,13 @@ def fit_sample(
     judged: np.ndarray,
     clock: Stopwatch,
     *,
+    by_raw: Matched | None = None,
     device: str,
 ) -> LargeFit:
     """Fit the method on the sample; judge it by items that went the way of all others.
 
     ``sampled`` and ``judged`` are the items in the rows ``sample.pool`` and ``sample.judged``.
+    ``by_raw`` is the match of photos or texts, whose labelled items the plan was made of.
     """
     roles, seed = plan.roles, plan.seed
     with clock("sources"):
@@ -174,6 +191,8 @@ def fit_sample(
             seed=seed,
         )
         matched = method.match(scaling.transform_items(roles.training), pooled, seed=seed)
+        if by_raw is not None:
+            matched = matched.after(by_raw)
     with clock("teacher"):
         teacher, of_training = train_teacher(
             matched.training, method.teacher, method.augmentation, seed=seed, device=device
@@ -427,17 +446,30 @@ def fit_large_pool(
     """The method for a pool in memory, fitted on a sample of it if it has more items than that.
 
     ``over_rows`` does what is done with every item, chunk by chunk, here or elsewhere. ``raw``
-    is what the items are features of; a sample is compared by its features alone.
+    are the photos or texts that the items are features of; of a large pool some are compared.
     """
     check_fit_on(fit_on)
     if len(pool) <= fit_on:
         return method.fit(known, pool, seed=seed, device=device, raw=raw)
-    clock = Stopwatch()
+    clock, by_raw = Stopwatch(), None
+    if raw is not None:
+        with clock("sources"):
+            rows = draw_compared(len(pool), raw.pool[:1].nbytes, seed=seed)
+            some = raw._replace(pool=raw.pool[rows])
+            by_raw = method.match_raw(known, pool[rows], some, seed=seed)
+            known = known if by_raw is None else by_raw.training
     with clock("sample"):
         plan = plan_fit(known, method.seeds, fit_on=fit_on, seed=seed)
         sample = draw_sample(plan, np.concatenate(over_rows(plan.strangeness.strata, pool)))
     fit = fit_sample(
-        method, plan, sample, pool[sample.pool], pool[sample.judged], clock, device=device
+        method,
+        plan,
+        sample,
+        pool[sample.pool],
+        pool[sample.judged],
+        clock,
+        by_raw=by_raw,
+        device=device,
     )
     with clock("answer"):
         parts = over_rows(partial(answer_items, fit, settings=method.decision), pool)

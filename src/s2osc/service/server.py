@@ -17,9 +17,11 @@ from typing import Annotated
 
 import uvicorn
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -105,6 +107,17 @@ def make_app(service: ModelService, limits: Limits | None = None) -> ASGIApp:
     async def refuse(_: Request, error: S2OSCError) -> JSONResponse:
         return JSONResponse({"error": str(error)}, 400)
 
+    @app.exception_handler(RequestValidationError)
+    async def unusable(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Not what was sent: it may be as large as a body can be, or no text at all.
+        first = error.errors()[0]
+        where = ".".join(str(each) for each in first["loc"])
+        return JSONResponse({"error": f"{where}: {first['msg']}"}, 422)
+
+    @app.exception_handler(HTTPException)
+    async def unheard(_: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
     @app.exception_handler(BusyError)
     async def busy(_: Request, error: BusyError) -> JSONResponse:
         later = {"retry-after": "1"}
@@ -128,6 +141,7 @@ def make_app(service: ModelService, limits: Limits | None = None) -> ASGIApp:
     refusals: dict[int | str, dict[str, object]] = {
         400: {"model": Refusal},
         413: {"model": Refusal},
+        422: {"model": Refusal},
         503: {"model": Refusal},
     }
 
