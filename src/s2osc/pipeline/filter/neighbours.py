@@ -219,10 +219,10 @@ def nearest_labelled(
         is_self = rows[near] == here[:, None]
         # An item that is no reference itself drops the farthest, so that all have k.
         is_self[~is_self.any(axis=1), -1] = len(rows) > k
-        kept = np.argsort(is_self, axis=1, kind="stable")[:, :k]
-        distance[here] = np.take_along_axis(away, kept, axis=1)[:, -1]
+        others = np.argsort(is_self, axis=1, kind="stable")[:, :k]
+        distance[here] = np.take_along_axis(away, others, axis=1)[:, -1]
         counts = np.zeros((len(here), n_classes))
-        of_near = labels[np.take_along_axis(near, kept, axis=1)]
+        of_near = labels[np.take_along_axis(near, others, axis=1)]
         np.add.at(counts, (np.arange(len(here))[:, None], of_near), 1)
         votes[here] = counts.argmax(axis=1)
     return Nearest(distance, votes)
