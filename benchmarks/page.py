@@ -43,6 +43,7 @@ from s2osc.app.origin import Origin
 from s2osc.app.result import Result
 from s2osc.app.result_files import write_measured, write_summary, write_tables
 from s2osc.app.results_folder import DRAWING
+from s2osc.app.run_record import RunRecord
 from s2osc.arrays import leading_components
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.outcome import decide
@@ -156,8 +157,25 @@ def make_result(evidence: Evidence, leaves: np.ndarray, origin: Origin) -> Resul
     groups = GroupsAudit(tree, tuple(range(N_LEAVES)), (1.0,) * N_LEAVES, 0)
     classes = tuple(f"class {c}" for c in range(N_CLASSES))
     is_called = decision.labels == UNKNOWN
-    return Result(
+    run = RunRecord(
         title=f"{n:,} made-up items",
+        n_known=N_SEEDS,
+        n_skipped=0,
+        notes=(),
+        k=0,
+        steps={},
+        preset="fast",
+        settings={f"decision.{name}": value for name, value in flatten(settings).items()},
+        shape=f"{n:,} images",
+        backbone=None,
+        seed=0,
+        device="cpu",
+        versions={},
+        seconds={},
+        origin=origin,
+    )
+    return Result(
+        run=run,
         names=[str(row) for row in range(n)],  # as arrays name them
         truth=None,
         classes=classes,
@@ -176,20 +194,6 @@ def make_result(evidence: Evidence, leaves: np.ndarray, origin: Origin) -> Resul
         leaves=leaves,
         audit=replace(decision.audit.named(classes), groups=groups),
         odds=None,
-        n_known=N_SEEDS,
-        n_skipped=0,
-        notes=(),
-        k=0,
-        steps={},
-        preset="fast",
-        settings={f"decision.{name}": value for name, value in flatten(settings).items()},
-        shape=f"{n:,} images",
-        backbone=None,
-        seed=0,
-        device="cpu",
-        versions={},
-        seconds={},
-        origin=origin,
     )
 
 

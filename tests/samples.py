@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import LabelCounts, Summary
 from s2osc.data.datasets import Dataset
 from s2osc.nets.networks import NetworkSettings
@@ -85,13 +86,10 @@ def make_audit(names: Sequence[str] = ("cat", "dog"), **changes: Any) -> Audit:
 
 def make_summary(**changes: Any) -> Summary:
     """The summary of a small run."""
-    summary = Summary(
+    run = RunRecord(
         title="cats",
         n_known=9,
-        n_pool=5,
         n_skipped=0,
-        audit=make_audit(("a", "b")),
-        counts=LabelCounts(known={"a": 3, "b": 1}, unknown=1, groups={"0": 1}, unsure=0),
         notes=(),
         k=30,
         steps={},
@@ -103,6 +101,12 @@ def make_summary(**changes: Any) -> Summary:
         device="cpu",
         versions={"s2osc": "1"},
         seconds={"answer": 1.5},
+    )
+    summary = Summary(
+        run=run,
+        n_pool=5,
+        audit=make_audit(("a", "b")),
+        counts=LabelCounts(known={"a": 3, "b": 1}, unknown=1, groups={"0": 1}, unsure=0),
     )
     return replace(summary, **changes)
 

@@ -1,7 +1,8 @@
 """Arrays of rows: in chunks, at unit length, their distances, and reduced to few dimensions."""
 
+import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -25,10 +26,16 @@ def in_one_thread(function: Callable[Given, Found]) -> Callable[Given, Found]:
 
     @wraps(function)
     def limited(*given: Given.args, **more: Given.kwargs) -> Found:
-        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        with _thread_pools(len(sys.modules)).limit(limits=1, user_api="blas"):
             return function(*given, **more)
 
     return limited
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(_n_modules: int) -> Any:
+    """Those of all libraries that are loaded, searched for anew when another module is imported."""
+    return threadpoolctl.ThreadpoolController()
 
 
 def chunks(n: int, size: int = 4_096) -> list[slice]:

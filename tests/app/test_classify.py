@@ -376,7 +376,7 @@ def test_both_variants_of_the_student_answer_for_every_item(tmp_path, unknown):
     result = classify_files(
         known, pool, tmp_path / "out", quick_request(**{"student.unknown": unknown})
     )
-    assert result.summary.settings["student.unknown"] == unknown
+    assert result.run.settings["student.unknown"] == unknown
     assert answers(tmp_path / "out").num_rows == len(POOL)
 
 
@@ -507,7 +507,7 @@ def test_the_digits_of_the_demo_can_be_exported_though_no_file_holds_them(digits
 def test_results_of_folds_are_decided_anew_as_others_are(finished, tmp_path):
     out, items = tmp_path / "out", (finished / "known.npz", finished / "pool.npz")
     result = classify_files(*items, out, quick_request(**{"seeds.judges": 30}))
-    assert result.seconds["folds"] > 0
+    assert result.run.seconds["folds"] > 0
     once = load_result(version_of(finished / "out"))
     assert len(result.evidence.seed_score) > len(once.evidence.seed_score)
     again = redecide(out, {})

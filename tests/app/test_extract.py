@@ -96,15 +96,15 @@ def test_large_images_go_through_a_backbone_unless_told_otherwise(
     tmp_path, side, given, preset, expected
 ):
     result = classify_files(*write(tmp_path, side), tmp_path / "out", run(preset, given))
-    assert (result.summary.backbone, result.summary.preset) == expected
-    assert ("features" in result.summary.seconds) == (expected[0] is not None)
+    assert (result.run.backbone, result.run.preset) == expected
+    assert ("features" in result.run.seconds) == (expected[0] is not None)
     assert result.summary.metrics["accuracy"] > 0.8
 
 
 def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "is_installed", lambda: False)
     result = classify_files(*write(tmp_path, 48), tmp_path / "out", run())
-    assert result.summary.backbone is None
+    assert result.run.backbone is None
     assert "pip install 's2osc[photos]'" in result.summary.warnings[0]
 
 
@@ -112,7 +112,7 @@ def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
     known, pool = write(tmp_path, 200)
     out = tmp_path / "out"
     result = classify_files(known, pool, out, run())
-    assert result.summary.shape == "122 images of 200x200, brought to 128x128 RGB"
+    assert result.run.shape == "122 images of 200x200, brought to 128x128 RGB"
     assert load_model(out / "model").preparation == BackboneEntry(
         name="efficientnet-lite0",
         version="v1",

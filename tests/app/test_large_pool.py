@@ -171,7 +171,7 @@ def test_a_stopped_run_goes_on_where_it_was(
 def test_the_rate_of_a_run_that_goes_on_is_that_of_its_own_rows(capsys, tmp_path):
     rows = {"strangeness": 0, "sample": 5, "answer": 3}
     parts_of_run = PartFacts(fit_on=500, engine="local", written="", rows=rows)
-    show_parts(make_summary(parts=parts_of_run, n_pool=5, seconds={"answer": 1.5}), tmp_path)
+    show_parts(make_summary(parts=parts_of_run, n_pool=5), tmp_path)
     assert "answers at 2 rows/s" in capsys.readouterr().out
 
 

@@ -14,6 +14,7 @@ from s2osc.app.origin import StreamPlace
 from s2osc.app.result import Result
 from s2osc.app.result_files import load_result, save_result, write_summary, write_tables
 from s2osc.app.results_folder import UNFINISHED
+from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import LabelCounts
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
@@ -56,17 +57,8 @@ def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
     )
     settings = DecisionSettings(rule="seeds", false_alarm=0.1)
     answer = answer_of([0] * n, [-1] * n)
-    result = Result(
+    run = RunRecord(
         title="A pool",
-        names=[f"é,{row}" for row in range(n)],
-        truth=["a", ""] * (n // 2),
-        classes=CLASSES,
-        answer=replace(answer, distinctness=random.exponential(size=n)),
-        nearest_confidence=evidence.nearest_confidence,
-        evidence=evidence,
-        leaves=np.arange(n) % 3,
-        audit=make_audit(CLASSES, test=UnknownTest(evidence.p_value, settings.level)),
-        odds=random.normal(size=n + n_seeds).astype(np.float32),
         n_known=99,
         n_skipped=2,
         notes=("two items were skipped",),
@@ -82,10 +74,24 @@ def result_of(n: int = 40, n_seeds: int = 30, **changes: object) -> Result:
         versions={"s2osc": "0"},
         seconds={"read": 0.5},
         stream=StreamPlace("s", 1, 2, "a digest", 3, ("fox",), "another"),
+    )
+    result = Result(
+        run=run,
+        names=[f"é,{row}" for row in range(n)],
+        truth=["a", ""] * (n // 2),
+        classes=CLASSES,
+        answer=replace(answer, distinctness=random.exponential(size=n)),
+        nearest_confidence=evidence.nearest_confidence,
+        evidence=evidence,
+        leaves=np.arange(n) % 3,
+        audit=make_audit(CLASSES, test=UnknownTest(evidence.p_value, settings.level)),
+        odds=random.normal(size=n + n_seeds).astype(np.float32),
         embeddings=random.normal(size=(n, 3)).astype(np.float32),
         questions=(Question(3, "a", "a close call"),),
     )
-    return replace(result.decided(settings), **changes)
+    result = result.decided(settings)
+    facts = {name: changes.pop(name) for name in ("preset", "stream") if name in changes}
+    return replace(result, run=replace(result.run, **facts), **changes)
 
 
 WITHOUT_SEEDS = {"evidence": None, "leaves": None, "audit": None, "odds": None, "preset": "paper"}
@@ -236,7 +242,7 @@ def test_another_operating_point_leaves_the_first_result_as_it_was():
     before = result.summary.to_json()
     strict = result.decided(DecisionSettings(rule="seeds", false_alarm=0.5, aim="recall"))
     assert strict.answer.is_unknown.sum() > result.answer.is_unknown.sum()
-    assert strict.summary.settings["decision.false_alarm"] == 0.5
+    assert strict.run.settings["decision.false_alarm"] == 0.5
     assert result.summary.to_json() == before
     assert strict.decided(result.decision).summary.to_json() == before
 
@@ -247,7 +253,7 @@ def test_warnings_about_the_audit_have_a_code_and_do_not_come_back_as_notes(tmp_
     assert summary["warning_codes"] == [None, "few_seeds"]
     save_result(result, tmp_path)
     finish(tmp_path, result)
-    assert load_result(tmp_path).notes == ("two items were skipped",)
+    assert load_result(tmp_path).run.notes == ("two items were skipped",)
 
 
 def rewrite(path: Path, **changes: object) -> None:

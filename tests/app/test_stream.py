@@ -206,7 +206,7 @@ def test_results_whose_window_was_not_confirmed_are_recognised(work, monkeypatch
 def test_results_that_were_never_confirmed_give_way_to_the_same_command(work, monkeypatch):
     lost = lose(work, monkeypatch)
     found = window_files(work / "state", work / "two.npz", work / "lost", TEN)
-    assert found.result.summary.stream.answer == lost["stream"]["answer"]
+    assert found.result.run.stream.answer == lost["stream"]["answer"]
     assert read_status(work / "state").questions.window == 2
     # They are confirmed now.
     with pytest.raises(OutputError, match="holds results already"):
@@ -329,7 +329,7 @@ def test_a_window_can_be_grouped_anew_while_its_questions_stay(work):
 
 def test_without_a_budget_nothing_is_asked(work):
     found = window_files(work / "begun", work / "one.npz", work / "next", QuerySettings(0))
-    assert found.result.summary.stream.asked == 0
+    assert found.result.run.stream.asked == 0
     assert queries(work / "next") == []
     with pytest.raises(DataError, match="no questions are open"):
         answer_file(work / "begun", answers(work / "a.csv", group_0="corner"))
@@ -341,8 +341,8 @@ def test_a_self_taught_stream_makes_a_class_of_each_group(work):
     assert found.answered
     assert found.answered.new_classes == ("new 1",)
     assert read_state(work / "begun").class_names == ("left", "top", "new 1")
-    assert found.result.summary.stream.new_classes == ("new 1",)
-    assert found.result.summary.n_known == 120
+    assert found.result.run.stream.new_classes == ("new 1",)
+    assert found.result.run.n_known == 120
     assert queries(work / "next")[0]["label"] == "new 1"
     assert undo_last(work / "begun") == "window 1"
     assert read_state(work / "begun").class_names == ("left", "top")
@@ -350,7 +350,7 @@ def test_a_self_taught_stream_makes_a_class_of_each_group(work):
 
 def test_a_self_taught_window_asks_nothing_and_leaves_no_question_open(work):
     found = window_files(work / "begun", work / "one.npz", work / "a", TEN, self_taught=True)
-    assert found.result.summary.stream.asked == 0
+    assert found.result.run.stream.asked == 0
     assert found.answered.n_open == 0
     assert read_status(work / "begun").questions is None
     (entry,) = read_status(work / "begun").windows
@@ -384,8 +384,8 @@ def test_images_are_brought_to_the_shape_the_stream_began_with(tmp_path):
     npz(tmp_path / "pool.npz", x=easy_images(pool, seed=1).repeat(2, axis=1).repeat(2, axis=2))
     init_files(tmp_path / "known.npz", tmp_path / "state", RUN)
     found = window_files(tmp_path / "state", tmp_path / "pool.npz", tmp_path / "out", TEN)
-    assert found.result.summary.shape == "18 images as 8x8 grey"
-    assert found.result.summary.preset == "quick"
+    assert found.result.run.shape == "18 images as 8x8 grey"
+    assert found.result.run.preset == "quick"
     assert read_state(tmp_path / "state").questions.inputs.shape[1:] == (8, 8)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     questions = page[page.index('<section id="questions"') : page.index('<section id="check"')]
@@ -630,7 +630,7 @@ def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
     folder = work / "caf\udce9"
     shutil.copytree(work / "begun", folder)
     found = window_files(folder, work / "one.npz", work / "next", TEN)
-    assert found.result.summary.stream.state.endswith("caf\\xe9")
+    assert found.result.run.stream.state.endswith("caf\\xe9")
 
 
 # How it stands

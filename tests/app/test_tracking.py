@@ -18,9 +18,8 @@ AUDIT = make_audit(
     known_accuracy=None,
     test=UnknownTest(p_value=0.5, level=0.05),
 )
-SUMMARY = make_summary(
-    audit=AUDIT, metrics={"f1": 0.9}, settings={"student.tau": 0.85, "long": "x" * 2_000}
-)
+SUMMARY = make_summary(audit=AUDIT, metrics={"f1": 0.9})
+SUMMARY.run.settings["long"] = "x" * 2_000
 
 
 def test_settings_and_figures_have_names_that_tell_where_they_are_from():

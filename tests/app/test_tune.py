@@ -60,7 +60,7 @@ def test_tune_writes_settings_that_classify_takes(tmp_path, known):
     seconds = count()
     quick = build_parser().parse_args(["settings", *QUICK])
     found = tune_files(
-        known, to, request_of(quick), minutes=0.3, clock=lambda: float(next(seconds))
+        known, to, request_of(quick), minutes=0.2, clock=lambda: float(next(seconds))
     )
     saved = read_settings(to)
     assert saved.preset == "heads"

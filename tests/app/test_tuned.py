@@ -42,7 +42,7 @@ def write(folder: Path, side: int = 24) -> tuple[Path, Path]:
 def test_new_images_are_answered_as_those_of_the_pool_were(tmp_path):
     known, pool = write(tmp_path)
     result = classify_files(known, pool, tmp_path / "out", TUNED)
-    assert (result.preset, result.backbone) == ("tuned", "efficientnet-lite0")
+    assert (result.run.preset, result.run.backbone) == ("tuned", "efficientnet-lite0")
     entry = load_model(tmp_path / "out" / "model").preparation
     assert (entry.side, entry.n_views, entry.first_stage) == (32, 2, 6)
     predict_files(tmp_path / "out" / "model", pool, tmp_path / "again.parquet")

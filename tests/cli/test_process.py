@@ -45,16 +45,16 @@ def test_help_is_there_in_less_than_a_third_of_a_second():
     assert min(seconds) < 0.3
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["classify", "--help"], ["decide", "--help"], ["--version"]]
-)
-def test_help_loads_no_heavy_library(words):
+def test_help_loads_no_heavy_library():
+    commands = [["--help"], ["classify", "--help"], ["decide", "--help"], ["--version"]]
     script = (
         "import sys; from s2osc.cli.main import main\n"
-        f"main({words!r})\n"
-        "print(sorted({'numpy', 'pyarrow', 'rich', 'torch', 'sklearn'} & set(sys.modules)))"
+        f"for words in {commands}:\n"
+        "    assert main(words) == 0\n"
+        "    print(sorted({'numpy', 'pyarrow', 'rich', 'torch', 'sklearn'} & set(sys.modules)))"
     )
-    assert run_python("-c", script).splitlines()[-1] == "[]"
+    printed = run_python("-c", script).splitlines()
+    assert printed.count("[]") == len(commands)
 
 
 def test_a_reader_who_leaves_early_is_no_error():
@@ -195,7 +195,7 @@ def test_an_output_that_takes_nothing_is_one_line(words, closed, code, line):
     assert done.stderr.count("\n") == bool(line)
 
 
-@pytest.mark.parametrize("gaps", [(0.3,), (0.3, 0.02), (0.8,), (0.8, 0.1)])
+@pytest.mark.parametrize("gaps", [(0.3, 0.02), (0.8,)])  # early and twice, late and once
 def test_ctrl_c_is_quiet_while_python_imports(finished, tmp_path, gaps):
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -128,7 +128,7 @@ class Clock:
 
 def test_where_nothing_is_better_the_preset_is_kept():
     found = tune(
-        labelled_blobs(), TINY, minutes=0.4, vectors=True, seed=0, device="cpu", clock=Clock()
+        labelled_blobs(), TINY, minutes=0.2, vectors=True, seed=0, device="cpu", clock=Clock()
     )
     assert found.changes == {}  # easy classes: everything is right already
     assert found.before == found.after > 0.9

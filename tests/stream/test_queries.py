@@ -13,7 +13,7 @@ from s2osc.stream.queries import (
     STRATEGIES,
     QuerySettings,
     choose_queries,
-    in_turn,
+    interleave,
     spread_out,
     uncertainty,
 )
@@ -203,7 +203,7 @@ def test_at_random_any_item_is_asked_about():
 
 @given(st.lists(st.lists(st.integers(0, 99), max_size=6), max_size=5))
 def test_taking_turns_loses_nothing(lists):
-    made = in_turn([np.array(rows, int) for rows in lists])
+    made = interleave([np.array(rows, int) for rows in lists])
     assert sorted(made.tolist()) == sorted(x for rows in lists for x in rows)
 
 

@@ -58,7 +58,7 @@ def ask_person(out: Path, n: int = USUAL[0], *, table: Path | None = None) -> As
         raise SettingsError(f"--n is {n}; give a number of items from 1")
     table = table or out / CHECK
     with open_result(out) as (folder, before):
-        check = before.check.asked(n, n_pool=len(before.names), seed=before.seed)
+        check = before.check.asked(n, n_pool=len(before.names), seed=before.run.seed)
         if not check.open_rows:
             raise DataError(f"all {len(check.rows):,} items of the pool were checked already")
         check_may_replace(table, before, out)

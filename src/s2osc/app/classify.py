@@ -32,6 +32,7 @@ from s2osc.app.report import describe_result
 from s2osc.app.result import Result
 from s2osc.app.result_files import save_result
 from s2osc.app.results_folder import ResultsFolder, results_folder
+from s2osc.app.run_record import RunRecord
 from s2osc.data.columns import Table, choose_columns, notes_on_columns
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import (
@@ -155,7 +156,8 @@ def classify_files(
             corrections=given.matched(pool_items.names, where),
         )
         place = Path(pool.address) if isinstance(pool, PartedPool) else pool
-        return publish_result(folder, replace(result, origin=origin_of(request, known, place)))
+        run = replace(result.run, origin=origin_of(request, known, place))
+        return publish_result(folder, replace(result, run=run))
 
 
 def demo(
@@ -180,7 +182,8 @@ def demo(
             clock=clock,
             corrections=corrections.matched(pool.names, "the corrections"),
         )
-        return publish_result(folder, replace(result, origin=origin_of(request)))
+        run = replace(result.run, origin=origin_of(request))
+        return publish_result(folder, replace(result, run=run))
 
 
 def origin_of(request: Request, known: Path | None = None, pool: Path | None = None) -> Origin:
@@ -201,10 +204,11 @@ def origin_of(request: Request, known: Path | None = None, pool: Path | None = N
 
 def publish_result(folder: ResultsFolder, result: Result) -> Result:
     """The answer and the model first, then the same with words and page."""
-    clock = Stopwatch(result.seconds)
+    clock = Stopwatch(result.run.seconds)
     with clock("save"), folder.publish() as stage:
         save_result(result, stage)
-    return describe_result(folder, replace(result, seconds=clock.seconds))
+    run = replace(result.run, seconds=clock.seconds)
+    return describe_result(folder, replace(result, run=run))
 
 
 def read_demo(seed: int) -> tuple[Items, Items, Representation]:
@@ -465,17 +469,8 @@ def make_result(
 ) -> Result:
     """The result of a method's solution for a pool."""
     trust = solution.trust
-    return Result(
+    run = RunRecord(
         title=title,
-        names=pool.names,
-        truth=pool.labels,
-        classes=classes,
-        answer=solution.answer,
-        nearest_confidence=solution.nearest_confidence,
-        evidence=trust.evidence if trust else None,
-        leaves=solution.leaves if trust else None,
-        audit=solution.audit(classes),
-        odds=trust.odds if trust else None,
         n_known=n_known,
         n_skipped=len(skipped),
         notes=(*notes, *skipped_note(skipped, "see skipped.csv")),
@@ -491,6 +486,18 @@ def make_result(
         device=device,
         versions=versions(),
         seconds=seconds | solution.seconds,
+    )
+    return Result(
+        run=run,
+        names=pool.names,
+        truth=pool.labels,
+        classes=classes,
+        answer=solution.answer,
+        nearest_confidence=solution.nearest_confidence,
+        evidence=trust.evidence if trust else None,
+        leaves=solution.leaves if trust else None,
+        audit=solution.audit(classes),
+        odds=trust.odds if trust else None,
         embeddings=solution.embeddings,
         images=represented.pictures(pool.inputs),
         items=represented.readable(pool.inputs),

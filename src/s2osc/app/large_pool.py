@@ -30,6 +30,7 @@ from s2osc.app.part_work import (
 )
 from s2osc.app.result_files import write_summary
 from s2osc.app.run_folder import GOES_ON, RunFolder, Use, run_folder
+from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import LabelCounts, PartFacts, Summary
 from s2osc.codec import JsonObject
 from s2osc.data.columns import Table
@@ -348,18 +349,10 @@ def _stamp(name: str) -> float:
 
 def summarise(run: LargeRun, fit: LargeFit, counts: PartCounts, notes: Sequence[str]) -> Summary:
     """As that of a pool in memory, and the rows of each step."""
-    return Summary(
+    record = RunRecord(
         title=run.request.title,
         n_known=len(run.known),
-        n_pool=counts.n_rows,
         n_skipped=len(counts.skipped),
-        audit=fit.audit,
-        counts=LabelCounts(
-            known={name: counts.labels.get(name, 0) for name in run.classes},
-            unknown=counts.n_unknown,
-            groups=dict(sorted(counts.groups.items(), key=lambda pair: int(pair[0]))),
-            unsure=counts.n_unsure,
-        ),
         notes=(*notes, *skipped_note(counts.skipped, "see skipped.csv")),
         k=fit.k,
         steps=fit.n_steps,
@@ -371,6 +364,17 @@ def summarise(run: LargeRun, fit: LargeFit, counts: PartCounts, notes: Sequence[
         device=run.device,
         versions=versions(),
         seconds=run.clock.seconds,
+    )
+    return Summary(
+        run=record,
+        n_pool=counts.n_rows,
+        audit=fit.audit,
+        counts=LabelCounts(
+            known={name: counts.labels.get(name, 0) for name in run.classes},
+            unknown=counts.n_unknown,
+            groups=dict(sorted(counts.groups.items(), key=lambda pair: int(pair[0]))),
+            unsure=counts.n_unsure,
+        ),
         parts=PartFacts(
             fit_on=run.request.fit_on,
             engine=run.engine.name,

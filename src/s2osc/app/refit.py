@@ -16,7 +16,7 @@ from s2osc.nets.backbones import EFFICIENTNET
 def refit_results(out: Path, corrections: Corrections) -> Result:
     """Replace the results in ``out`` by those of a new fit."""
     before = load_result(version_of(out))
-    origin = before.origin
+    origin = before.run.origin
     if origin is None or (origin.known is None) != origin.is_demo:
         raise DataError(
             f"{out} does not say which files it was made of; run `s2osc classify --known KNOWN "
@@ -33,10 +33,10 @@ def refit_results(out: Path, corrections: Corrections) -> Result:
                 f"run `s2osc classify {option} {name} --corrections FILE` if you trust it"
             )
     request = Request(
-        preset=before.preset,
+        preset=before.run.preset,
         changes=origin.changes,
-        seed=before.seed,
-        title=before.title,
+        seed=before.run.seed,
+        title=before.run.title,
         side=origin.side,
         backbone=origin.backbone,
         embedding=origin.embedding,

@@ -42,7 +42,7 @@ from s2osc.report.page import ReportInputs, write_report
 def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = None) -> Drawing:
     """Write the page of a result; returns what was drawn, for another page on the same pool."""
     page = ReportInputs(
-        title=result.title,
+        title=result.run.title,
         answer=result.answer,
         classes=result.classes,
         names=result.names,
@@ -58,12 +58,12 @@ def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = 
         questions=result.questions,
         leaves=result.leaves,
     )
-    return write_report(path, page, seed=result.seed, drawing=drawing)
+    return write_report(path, page, seed=result.run.seed, drawing=drawing)
 
 
 def describe_result(folder: ResultsFolder, result: Result) -> Result:
     """Publish a second version of saved results, with words and page."""
-    clock = Stopwatch(result.seconds)
+    clock = Stopwatch(result.run.seconds)
     keep = folder.files() - {SUMMARY, REPORT, DRAWING, UNFINISHED}
     try:
         with folder.publish(keep=keep) as stage:
@@ -71,7 +71,7 @@ def describe_result(folder: ResultsFolder, result: Result) -> Result:
                 drawing = write_page(stage / REPORT, result, folder.out)
                 if result.evidence:  # another decision draws from it again
                     save_drawing(stage / DRAWING, drawing)
-            result = replace(result, seconds=clock.seconds)
+            result = replace(result, run=replace(result.run, seconds=clock.seconds))
             write_summary(stage, result.summary.to_json())
     except Exception as error:
         raise ReportError(

@@ -4,7 +4,7 @@ Another operating point or other groups are another value; nothing is trained fo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from s2osc.app.answer_tables import texts_of
 from s2osc.app.corrections import NO_CORRECTIONS, Corrections
-from s2osc.app.origin import Origin, StreamPlace
+from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import CorrectionCounts, LabelCounts, Summary
 from s2osc.codec import to_plain
-from s2osc.data.columns import Columns, Table
+from s2osc.data.columns import Table
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate_by_name
@@ -26,7 +26,7 @@ from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
 from s2osc.pipeline.model_description import Preparation
 from s2osc.report.drawing import Question
-from s2osc.settings import NamedSettings, change, flatten
+from s2osc.settings import change, flatten
 from s2osc.types import UNKNOWN, Answer
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 DECISION = "decision."
 """How the names of settings begin that another decision may change."""
-COUNTED = ("n_pool", "counts", "corrections", "parts")
-"""What a summary has that is counted in a result."""
-SUMMARISED = {field.name for field in fields(Summary)}.difference(COUNTED)
-"""What both have."""
 ASKED_BEFORE = (
     "The groups were changed after the window was answered. The stream and the questions in "
     "queries.csv have them as they were found."
@@ -48,7 +44,7 @@ ASKED_BEFORE = (
 class Result:
     """All that was found about a pool of n items by m seeds, and how it came about."""
 
-    title: str
+    run: RunRecord
     names: list[str]  # (n,)
     truth: list[str] | None  # (n,) the class of each item, "" where it came with none
     classes: tuple[str, ...]
@@ -58,23 +54,6 @@ class Result:
     leaves: np.ndarray | None  # (n,) of the tree of groups, were it unknown; -1: no groups
     audit: Audit | None  # its classes named
     odds: np.ndarray | None  # (n + m,) log-odds of g for pool and seeds; None: no student
-    n_known: int
-    n_skipped: int
-    notes: tuple[str, ...]  # warnings about the run; those about the audit come from the audit
-    k: int
-    steps: dict[str, int]  # of training
-    preset: str
-    settings: NamedSettings  # hyper-parameters by name
-    shape: str  # of the items, in words
-    backbone: str | None
-    seed: int
-    device: str
-    versions: dict[str, str]
-    seconds: dict[str, float]
-    embedding: str | None = None  # that texts went through
-    columns: Columns | None = None  # of a table
-    stream: StreamPlace | None = None  # None: of no stream
-    origin: Origin | None = None  # None: of an earlier version
     corrections: Corrections = NO_CORRECTIONS  # labels that people gave items before the fit
     check: Check = Check()  # items that a person was asked about, and the labels
     items: np.ndarray | Table | None = None  # (n,) texts, or rows; None for images and vectors
@@ -90,7 +69,7 @@ class Result:
     @property
     def decision(self) -> DecisionSettings:
         """The settings that the pool was decided by."""
-        own = {n: v for n, v in self.settings.items() if n.startswith(DECISION)}
+        own = {n: v for n, v in self.run.settings.items() if n.startswith(DECISION)}
         return change(DecisionSettings(), {n.removeprefix(DECISION): v for n, v in own.items()})
 
     @cached_property
@@ -112,10 +91,11 @@ class Result:
         """The result of another operating point. Nothing is trained."""
         if self.evidence is None or self.audit is None or self.leaves is None:
             raise DataError(
-                f"these are the results of a run without seeds (preset {self.preset}), so there is "
-                "nothing to decide anew from; classify with seeds, such as with --preset auto"
+                f"these are the results of a run without seeds (preset {self.run.preset}), so "
+                "there is nothing to decide anew from; classify with seeds, such as with --preset "
+                "auto"
             )
-        decision = decide(self.evidence, settings, seed=self.seed)
+        decision = decide(self.evidence, settings, seed=self.run.seed)
         answer = replace(
             self.answer,
             labels=decision.labels,
@@ -126,12 +106,12 @@ class Result:
         )
         answer = self.as_corrected(answer)
         audit = decision.audit.named(self.classes).of_same_fit(self.audit)
+        own = {DECISION + n: to_plain(v) for n, v in flatten(settings).items()}
         return replace(
             self,
+            run=replace(self.run, settings=self.run.settings | own),
             answer=answer,
             audit=replace(audit, checked=self.check.measure(answer.labels, self.classes)),
-            settings=self.settings
-            | {DECISION + n: to_plain(v) for n, v in flatten(settings).items()},
         )
 
     def as_corrected(self, answer: Answer) -> Answer:
@@ -165,20 +145,25 @@ class Result:
         if self.audit is None or found is None:
             raise DataError(
                 "there is nothing to group in these results: nothing is unknown in them, or they "
-                f"are of a run without seeds (preset {self.preset})"
+                f"are of a run without seeds (preset {self.run.preset})"
             )
         groups = found.tree.regroup(found.groups, n, merge=merge, split=split)
         audit = replace(self.audit, groups=replace(found, groups=groups))
-        asked = (ASKED_BEFORE,) if self.stream and ASKED_BEFORE not in self.notes else ()
-        return replace(self, audit=audit, notes=self.notes + asked).decided(self.decision)
+        run = self.run
+        if run.stream and ASKED_BEFORE not in run.notes:
+            run = replace(run, notes=(*run.notes, ASKED_BEFORE))
+        return replace(self, run=run, audit=audit).decided(self.decision)
 
     @cached_property
     def summary(self) -> Summary:
         named, n_labelled = self.corrections.sizes(), len(self.corrections.rows)
         corrections = CorrectionCounts(named, n_labelled - sum(named.values()))
         return Summary(
-            **{name: getattr(self, name) for name in SUMMARISED},
+            run=self.run,
             n_pool=len(self.names),
+            audit=self.audit,
             counts=LabelCounts.of_answer(self.answer, self.classes),
+            profiles=self.profiles,
+            metrics=self.metrics,
             corrections=corrections if self.corrections else None,
         )

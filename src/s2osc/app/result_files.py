@@ -26,7 +26,7 @@ from safetensors.numpy import load, save
 
 from s2osc.app.answer_tables import TABLE_WRITERS, UNNAMED, table_bytes, write_skipped
 from s2osc.app.corrections import NO_CORRECTIONS, corrections_table, read_corrections
-from s2osc.app.result import SUMMARISED, Result
+from s2osc.app.result import Result
 from s2osc.app.results_folder import (
     CHECKED,
     CORRECTIONS,
@@ -54,8 +54,6 @@ from s2osc.settings import change
 from s2osc.types import UNSURE, Answer
 
 COPY_AGAIN = "copy the result folder again or classify anew"
-READ_BACK = {*SUMMARISED, "classes"} - {"profiles", "metrics"}
-"""Fields of a result that its summary has."""
 LARGEST = 2**36  # bytes of what the page is drawn from
 COLUMNS = ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered", "nearest")
 
@@ -191,7 +189,7 @@ def read_result(folder: Path) -> Result:
     summary, unfinished = read_summary(folder), folder / UNFINISHED
     if not summary.audit and not unfinished.is_file():
         raise DataError(
-            f"these are the finished results of a run without seeds (preset {summary.preset}), "
+            f"these are the finished results of a run without seeds (preset {summary.run.preset}), "
             "which keep nothing to decide or draw anew from; classify anew, and with seeds, as "
             "with --preset auto, to decide anew later"
         )
@@ -209,7 +207,9 @@ def read_result(folder: Path) -> Result:
     if (folder / CORRECTIONS).exists():
         corrections = read_corrections(folder / CORRECTIONS)
     return Result(
-        **{name: getattr(summary, name) for name in READ_BACK},
+        run=summary.run,
+        classes=summary.classes,
+        audit=summary.audit,
         **vars(measured),
         check=read_check(folder / CHECKED, names),
         items=read_items(folder / ITEMS, len(names)),

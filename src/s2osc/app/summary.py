@@ -10,22 +10,20 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from s2osc.app.origin import Origin, StreamPlace
+from s2osc.app.run_record import RunRecord
 from s2osc.codec import JsonObject, from_plain, to_plain
-from s2osc.data.columns import Columns
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import Caution, cautions, tell
 from s2osc.pipeline.grouping.typical import GroupProfile
-from s2osc.settings import NamedSettings
 from s2osc.types import Answer
 
 AS_THEY_ARE = (
     *("title", "k", "steps", "preset", "settings", "shape", "backbone"),
     *("seed", "device", "versions", "seconds"),
 )
-"""Fields that stand in the file under their own names."""
+"""Facts of the run that stand in the file under their own names."""
 WHERE_THERE_ARE = ("embedding", "columns", "stream", "origin")
-"""The same of fields that many runs do not have."""
+"""The same of facts that many runs do not have."""
 
 
 @dataclass(frozen=True)
@@ -70,27 +68,10 @@ class PartFacts:
 class Summary:
     """A run in figures: what it was of, what became of the items, and how far to trust that."""
 
-    title: str
-    n_known: int
+    run: RunRecord
     n_pool: int
-    n_skipped: int
     audit: Audit | None  # None without seeds
     counts: LabelCounts
-    notes: tuple[str, ...]  # warnings about the run; those about the audit come from the audit
-    k: int
-    steps: dict[str, int]  # of training
-    preset: str
-    settings: NamedSettings  # hyper-parameters by name
-    shape: str  # of the items, in words
-    backbone: str | None
-    seed: int
-    device: str
-    versions: dict[str, str]
-    seconds: dict[str, float]
-    embedding: str | None = None
-    columns: Columns | None = None
-    stream: StreamPlace | None = None
-    origin: Origin | None = None
     # Made anew from the other files of a result, and so not read back.
     profiles: tuple[GroupProfile, ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
@@ -107,24 +88,24 @@ class Summary:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.notes, *(caution.text for caution in self.cautions)]
+        return [*self.run.notes, *(caution.text for caution in self.cautions)]
 
     def to_json(self, *, words: bool = True) -> JsonObject:
         """Without ``words`` the audit has figures alone."""
         limits = self.cautions if words else []
-        audit = self.audit
-        found = {name: to_plain(getattr(self, name)) for name in AS_THEY_ARE}
-        optional = {name: to_plain(getattr(self, name)) for name in WHERE_THERE_ARE}
+        audit, run = self.audit, self.run
+        found = {name: to_plain(getattr(run, name)) for name in AS_THEY_ARE}
+        optional = {name: to_plain(getattr(run, name)) for name in WHERE_THERE_ARE}
         optional["corrections"] = to_plain(self.corrections)
         return {
             "title": found.pop("title"),
-            "items": {"known": self.n_known, "pool": self.n_pool, "skipped": self.n_skipped},
+            "items": {"known": run.n_known, "pool": self.n_pool, "skipped": run.n_skipped},
             "audit": audit and (tell(audit) if words else audit.to_json()),
             "counts": to_plain(self.counts),
             **({"groups": to_plain(self.profiles)} if self.profiles and words else {}),
             **({"metrics": self.metrics} if self.metrics else {}),
-            "warnings": [*self.notes, *(caution.text for caution in limits)],
-            "warning_codes": [*[None] * len(self.notes), *(caution.code for caution in limits)],
+            "warnings": [*run.notes, *(caution.text for caution in limits)],
+            "warning_codes": [*[None] * len(run.notes), *(caution.code for caution in limits)],
             **{name: value for name, value in found.items() if name != "seconds"},
             **{name: value for name, value in optional.items() if value},
             **(to_plain(self.parts) if self.parts else {}),
@@ -140,13 +121,17 @@ class Summary:
         if len(counts["known"]) < 1:
             raise ValueError("it counts no known class")
         codes = record.get("warning_codes", [])[: len(texts)]
-        kinds = get_type_hints(cls)
-        return cls(
+        kinds = get_type_hints(RunRecord)
+        run = RunRecord(
             **{name: from_plain(kinds[name], record[name], name) for name in AS_THEY_ARE},
             **{name: from_plain(kinds[name], record.get(name), name) for name in WHERE_THERE_ARE},
             n_known=items["known"],
-            n_pool=items["pool"],
             n_skipped=items["skipped"],
+            notes=tuple(text for text, code in zip_longest(texts, codes) if code is None),
+        )
+        return cls(
+            run=run,
+            n_pool=items["pool"],
             counts=LabelCounts(
                 known=from_plain(dict[str, int], counts["known"], "counts.known"),
                 unknown=from_plain(int | None, counts.get("unknown"), "counts.unknown"),
@@ -154,5 +139,4 @@ class Summary:
                 unsure=from_plain(int, counts.get("unsure", 0), "counts.unsure"),
             ),
             audit=Audit.from_json(record["audit"]) if record["audit"] else None,
-            notes=tuple(text for text, code in zip_longest(texts, codes) if code is None),
         )

@@ -46,7 +46,7 @@ def log_run(out: Path, summary: Summary, store: str) -> str:
         client = MlflowClient(tracking_uri=address)
         found = client.get_experiment_by_name(EXPERIMENT)
         experiment = found.experiment_id if found else client.create_experiment(EXPERIMENT)
-        run = client.create_run(experiment, run_name=summary.title).info.run_id
+        run = client.create_run(experiment, run_name=summary.run.title).info.run_id
         for name, value in parameters(summary).items():
             client.log_param(run, name, value)
         for name, number in figures(summary):
@@ -64,19 +64,19 @@ def log_run(out: Path, summary: Summary, store: str) -> str:
 
 def parameters(summary: Summary) -> dict[str, str]:
     """Settings, and the facts of the run."""
-    facts = {name: getattr(summary, name) for name in ("preset", "seed", "device", "backbone", "k")}
-    values = {**facts, **summary.settings, **summary.versions}
+    run, names = summary.run, ("preset", "seed", "device", "backbone", "k")
+    values = {name: getattr(run, name) for name in names} | run.settings | run.versions
     return {name: str(value)[:LONGEST_VALUE] for name, value in values.items()}
 
 
 def figures(summary: Summary) -> Iterator[tuple[str, float]]:
     """Metrics, the audit's estimates with their ends, items and seconds, by name."""
-    items = {"known": summary.n_known, "pool": summary.n_pool, "skipped": summary.n_skipped}
+    items = {"known": summary.run.n_known, "pool": summary.n_pool, "skipped": summary.run.n_skipped}
     rows = summary.parts.rows if summary.parts else {}
     parts: dict[str, Mapping[str, float]] = {
         "metrics": summary.metrics,
         "items": items,
-        "seconds": summary.seconds,
+        "seconds": summary.run.seconds,
         "rows": rows,
     }
     for part, values in parts.items():

@@ -221,7 +221,7 @@ def classify(options: argparse.Namespace) -> None:
             force=options.force,
             clock=clock,
         )
-    show_result(result.summary, options.out, seconds=sum(result.seconds.values()))
+    show_result(result.summary, options.out, seconds=sum(result.run.seconds.values()))
     track_run(options, result.summary)
 
 
@@ -387,7 +387,7 @@ def demo(options: argparse.Namespace) -> None:
 
             request = request_of(options)
         result = run_demo(options.out, request, force=options.force, clock=clock)
-    show_result(result.summary, options.out, seconds=sum(result.seconds.values()))
+    show_result(result.summary, options.out, seconds=sum(result.run.seconds.values()))
 
 
 def list_settings(options: argparse.Namespace) -> None:

@@ -49,9 +49,9 @@ def show_parts(summary: "Summary", out: Path) -> None:
     """The same for a pool that was read in parts."""
     say = printer()
     _show_found(summary)
-    seconds = sum(summary.seconds.values())
+    seconds = sum(summary.run.seconds.values())
     n_answered = summary.parts.rows["answer"] if summary.parts else summary.n_pool
-    rate = n_answered / max(summary.seconds.get("answer", seconds), 1e-9)
+    rate = n_answered / max(summary.run.seconds.get("answer", seconds), 1e-9)
     say(f"Took {seconds:.{0 if seconds >= 10 else 1}f} s, answers at {rate:,.0f} rows/s. In {out}:")
     for name, what in (
         ("predictions/", "one row per item, as a Parquet data set"),

@@ -219,17 +219,17 @@ def window(options: argparse.Namespace) -> None:
             clock=clock,
         )
     summary = found.result.summary
-    show_result(summary, options.out, seconds=sum(summary.seconds.values()))
+    show_result(summary, options.out, seconds=sum(summary.run.seconds.values()))
     say = printer()
     if not summary.counts.unknown:
         say("No item of this window is called unknown.")
     if found.answered:
         _print_answered(found.answered, say)
-    elif summary.stream is None or not summary.stream.asked:
+    elif summary.run.stream is None or not summary.run.stream.asked:
         say("Nothing is asked about this window.")
     else:
         labels = options.out / "queries.csv"
-        n = summary.stream.asked
+        n = summary.run.stream.asked
         items = "1 item" if n == 1 else f"{n:,} items"
         say(f"{items} to label: write classes into the column `label` of {labels}, then run")
         say(f"  s2osc stream answer --state {quoted(options.state)} --labels {quoted(labels)}")

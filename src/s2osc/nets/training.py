@@ -1,7 +1,7 @@
 """The one training loop, and a network's outputs in batches."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple, TypeVar
@@ -109,12 +109,13 @@ def train(
     factors = network.rate_factors(settings.layer_decay)
     kind = AdamDescent if settings.optimiser == "adam" else NesterovDescent
     descent = kind(parameters, settings.weight_decay, factors)
-    rates = learning_rates(settings, n_steps)
+    rates, on_gpu = learning_rates(settings, n_steps), is_gpu(network.device)
     network.train()
     with threads_for(network):
         for step in track(range(n_steps), what, total=n_steps):
-            network.zero_grad()
-            with torch.autocast("cuda", torch.bfloat16, enabled=is_gpu(network.device)):
+            for parameter in parameters:
+                parameter.grad = None
+            with torch.autocast("cuda", torch.bfloat16) if on_gpu else nullcontext():
                 loss = loss_of(share_of(next(batches)))
             if not torch.isfinite(loss):
                 raise SettingsError(

@@ -64,7 +64,7 @@ FORMS = (
 
 def describe_forms(project: Project) -> list[JsonObject]:
     """The forms that the items of a project can have."""
-    origin = project.opened.result.origin if project.pool else None
+    origin = project.opened.result.run.origin if project.pool else None
     can = {
         LINKS: are_files(project),
         # A stream has its labelled items in itself.
@@ -110,7 +110,7 @@ def write_export(project: Project, name: str) -> Path:
 
 def _target(project: Project, place: Path, form: Form) -> Path:
     """Labelled items are a folder where they are files, else a table like the one they came in."""
-    origin = project.opened.result.origin
+    origin = project.opened.result.run.origin
     if form.id == "known" and not are_files(project) and origin:
         return place / (Path(origin.known).name if origin.known else f"{form.place}.npz")
     return place / form.place

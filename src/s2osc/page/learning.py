@@ -191,7 +191,7 @@ def learn_window(state: Path, out: Path, archive: Path, labels: Mapping[str, str
     else:
         moves = _moves(former, named)
     account = answered.account if answered else None
-    kept = [
+    forgetting = [
         f"The loss on {what} {'did not rise' if losses.holds else 'rose'}: "
         f"{losses.before:.3g} before, {losses.after:.3g} after."
         for what, losses in (
@@ -212,6 +212,6 @@ def learn_window(state: Path, out: Path, archive: Path, labels: Mapping[str, str
             "known_accuracy": None,
             "false_alarm": None,
             "classes": _by_class(list(before["classes"]), *accuracies),
-            "kept": " ".join([*kept, *notes]),
+            "kept": " ".join([*forgetting, *notes]),
         },
     }

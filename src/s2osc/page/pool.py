@@ -64,8 +64,8 @@ class Pool:
         except S2OSCError as error:
             return cls(result, drawing, None, None, str(error))
         thumbnails = None
-        if source.kind == "images" and result.origin:
-            thumbnails = Thumbnails(source, cache, max_megapixels=result.origin.max_megapixels)
+        if source.kind == "images" and result.run.origin:
+            thumbnails = Thumbnails(source, cache, max_megapixels=result.run.origin.max_megapixels)
         return cls(result, drawing, source, thumbnails, "")
 
     def prepare(self) -> None:
@@ -336,16 +336,16 @@ class Pool:
 
     def check_rows(self, n: int) -> list[int]:
         """The first ``n`` items of the random check."""
-        return self.rows[check_order(len(self.rows), self.result.seed)[:n]].tolist()
+        return self.rows[check_order(len(self.rows), self.result.run.seed)[:n]].tolist()
 
 
 def _open_source(result: Result) -> Source:
-    if result.origin is None:
+    if result.run.origin is None:
         raise DataError(
             "these results do not say where their items lie, as those of an earlier version; only "
             "the pictures of the report are here"
         )
-    return result.origin.open_pool(result.seed)
+    return result.run.origin.open_pool(result.run.seed)
 
 
 def pack(columns: dict[str, np.ndarray]) -> bytes:

@@ -114,7 +114,7 @@ class Project:
             assert audit is not None
             groups = groups_in_words(result.answer, audit)
             return {
-                "title": result.title,
+                "title": result.run.title,
                 "kind": pool.kind,
                 "n": pool.n,
                 "classes": list(result.classes),
@@ -122,7 +122,7 @@ class Project:
                 "shown": self.shown,
                 "headline": headline(result.answer, groups),
                 "sentence": sentence(audit),
-                "warnings": [*result.notes, *(caution.text for caution in cautions(audit))],
+                "warnings": [*result.run.notes, *(caution.text for caution in cautions(audit))],
                 "nothing_unknown": audit.nothing_unknown,
                 "operating_point": audit.operating_point,
                 "points": asdict(pool.points),
@@ -338,10 +338,10 @@ class Project:
 
 def asked_about(result: Result, labels: Mapping[int, str]) -> Check:
     """The check of a result, long enough to hold these rows, as far as they were drawn."""
-    order = check_order(len(result.names), result.seed).tolist()
+    order = check_order(len(result.names), result.run.seed).tolist()
     needed = max((order.index(row) + 1 for row in labels), default=0)
     n_more = max(0, needed - len(result.check.rows))
-    return result.check.asked(n_more, n_pool=len(order), seed=result.seed)
+    return result.check.asked(n_more, n_pool=len(order), seed=result.run.seed)
 
 
 FIGURES = {

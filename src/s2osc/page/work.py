@@ -103,7 +103,7 @@ class PoolWork:
     def describe(self) -> JsonObject:
         with self.project.mutex:
             corrections = corrections_of(self.project)
-            origin = self.project.opened.result.origin
+            origin = self.project.opened.result.run.origin
             can = bool(corrections) and origin is not None
             words = (
                 f"People have labelled {plural(len(corrections.rows), 'item')} so far. Learning "
@@ -133,7 +133,7 @@ class PoolWork:
             if not corrections:
                 raise DataError("nobody has labelled anything yet")
             learning.keep_round(out, self._place(self.rounds.current))
-            expected = sum(project.opened.result.seconds.values())
+            expected = sum(project.opened.result.run.seconds.values())
             before = project.opened
             rows = [before.row_of[each.item] for each in corrections.rows]
 

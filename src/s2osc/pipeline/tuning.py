@@ -228,8 +228,8 @@ def tune(
     race(again, [joined], tasks, score, lambda: clock() + seconds > end)
     gains = joined.gains(again)
     before, after = (float(np.mean(each.scores[: len(gains)])) for each in (again, joined))
-    kept = joined.changes if holds_again(gains) else {}
-    return Tuned(kept, tuple(tried), len(gains), before, after)
+    confirmed = joined.changes if holds_again(gains) else {}
+    return Tuned(confirmed, tuple(tried), len(gains), before, after)
 
 
 def affordable(

@@ -87,7 +87,9 @@ def choose_queries(
 def ask_representatives(candidates: Candidates, budget: int) -> Queries:
     """Typical items of every group, then any of the groups, then the border."""
     n_members = ceil(OF_GROUPS * budget)
-    typical = in_turn([typical_of(candidates, group) for group in _groups(candidates)])[:n_members]
+    typical = interleave([typical_of(candidates, group) for group in _groups(candidates)])[
+        :n_members
+    ]
     others = candidates.random.permutation(np.setdiff1d(candidates.called_unknown, typical))
     others = others[: n_members - len(typical)]
     border = near_border(candidates, budget - n_members, leave_out=np.append(typical, others))
@@ -129,10 +131,10 @@ def typical_of(candidates: Candidates, group: int) -> np.ndarray:
     return rows[herd(unit_rows(candidates.embeddings[rows]), N_TYPICAL)]
 
 
-def in_turn(lists: list[np.ndarray]) -> np.ndarray:
+def interleave(lists: list[np.ndarray]) -> np.ndarray:
     """The first of each list, the second of each, and so on.
 
-    >>> in_turn([np.array([1, 2, 3]), np.array([7])]).tolist()
+    >>> interleave([np.array([1, 2, 3]), np.array([7])]).tolist()
     [1, 7, 2, 3]
     """
     longest = max(map(len, lists), default=0)

@@ -121,6 +121,14 @@ def test_the_leading_components_keep_the_distances_that_matter():
     )
 
 
+@pytest.mark.parametrize("made", [make_images(40)[0].reshape(160, -1), cloud(160, 90)])
+def test_the_order_of_items_decides_nothing_about_them(made):
+    # Many axes vary alike, so that sums in another order turn those that are found.
+    order = np.random.default_rng(0).permutation(len(made))
+    found, again = (principal_components(points, 40, seed=0) for points in (made, made[order]))
+    np.testing.assert_allclose(again, found[order], rtol=1e-6, atol=1e-6 * np.abs(found).max())
+
+
 def test_images_have_three_spaces_and_vectors_two():
     assert [space.shape[1] for space in input_spaces(make_images(20)[0], seed=0)] == [40, 60, 60]
     assert [space.shape[1] for space in input_spaces(make_blobs(20)[0], seed=0)] == [8, 8]

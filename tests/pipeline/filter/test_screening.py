@@ -77,8 +77,8 @@ def test_a_calibration_item_and_one_of_the_pool_that_change_places_keep_their_sc
         other, order = swapped(pooled, i, j)
         again = screened(teacher, training, other)
         np.testing.assert_allclose(again.w, filtered.w[order], rtol=1e-5)
-        # Rounding may decide which of two items is the hundredth neighbour of a third. That moves
-        # the third, and the ranks of those it passes by one place.
+        # What rounding is left, in f's outputs, may decide which of two items is the hundredth
+        # neighbour of a third. That moves the third, and the ranks of those it passes by one place.
         apart = np.abs(again.score - filtered.score[order])
         assert np.mean(apart < 1 / len(apart)) > 0.98
         assert apart.max() < 0.05

@@ -107,19 +107,19 @@ def _by_number(category: str) -> tuple[str, int, str]:
 def read_labelled(version: Path) -> LabelledPool:
     """The labels in a version of results, checked."""
     summary = read_summary(version)
-    program = f"{PROGRAM} {summary.versions.get('s2osc', '')}".strip()
-    at = summary.origin.at if summary.origin else ""
+    program = f"{PROGRAM} {summary.run.versions.get('s2osc', '')}".strip()
+    at = summary.run.origin.at if summary.run.origin else ""
     columns = read_columns(version / PREDICTIONS)
     with guarded(version / PREDICTIONS, COPY_AGAIN):
         cells = {name: column.to_pylist() for name, column in columns.items()}
         rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         items = tuple(_item(row, program, at) for row in rows)
     return LabelledPool(
-        title=summary.title,
+        title=summary.run.title,
         classes=summary.classes,
         program=program,
-        origin=summary.origin,
-        seed=summary.seed,
+        origin=summary.run.origin,
+        seed=summary.run.seed,
         text_column=_text_column(version),
         items=items,
     )

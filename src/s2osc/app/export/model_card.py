@@ -36,12 +36,12 @@ answers = session.run(["label", "confidence"], {{"items": items}})
 
 def model_card(summary: Summary, *, file: str, shape: Sequence[int | str]) -> str:
     """The card in Markdown, of what the summary of the run says."""
-    classes, origin = summary.classes, summary.origin
+    classes, origin = summary.classes, summary.run.origin
     date = origin.at if origin else "an unknown date"
     parts = [
-        f"# {_text(summary.title)}",
+        f"# {_text(summary.run.title)}",
         f"`{file}` gives each item one of {plural(len(classes), 'known class')}, or calls it "
-        f"unknown. Made on {date} by s2osc {summary.versions.get('s2osc', '')}.",
+        f"unknown. Made on {date} by s2osc {summary.run.versions.get('s2osc', '')}.",
         "## Classes",
         "\n".join(f"{number}. {_text(name)}" for number, name in enumerate(classes)),
         "## Use",
@@ -51,7 +51,7 @@ def model_card(summary: Summary, *, file: str, shape: Sequence[int | str]) -> st
         "Groups of unknown items are not part of the file: `s2osc predict` gives them.",
         "## How far to trust it",
         *_trust(summary.audit),
-        *(f"- {_text(text)}" for text in summary.notes),
+        *(f"- {_text(text)}" for text in summary.run.notes),
         "## Data",
         _table(("", ""), _data(summary)),
         "## Settings",
@@ -66,10 +66,10 @@ def _shape(shape: Sequence[int | str]) -> str:
 
 
 def _input(summary: Summary, shape: Sequence[int | str]) -> str:
-    if summary.embedding:
-        return f"vectors of texts by {_text(summary.embedding)}"
-    if summary.columns:
-        return f"rows of a table as numbers ({_text(listed(summary.columns.used))})"
+    if summary.run.embedding:
+        return f"vectors of texts by {_text(summary.run.embedding)}"
+    if summary.run.columns:
+        return f"rows of a table as numbers ({_text(listed(summary.run.columns.used))})"
     return INPUTS[len(shape)]
 
 
@@ -89,21 +89,21 @@ def _trust(audit: Audit | None) -> list[str]:
 
 def _data(summary: Summary) -> list[tuple[str, str]]:
     rows = [
-        ("items", summary.shape),
-        ("labelled items", f"{summary.n_known:,}"),
+        ("items", summary.run.shape),
+        ("labelled items", f"{summary.run.n_known:,}"),
         ("pool", f"{summary.n_pool:,}"),
         (
             "called unknown in it",
             "not known" if summary.counts.unknown is None else f"{summary.counts.unknown:,}",
         ),
-        ("backbone", summary.backbone or "none"),
+        ("backbone", summary.run.backbone or "none"),
     ]
     return [(name, _text(str(value))) for name, value in rows]
 
 
 def _settings(summary: Summary) -> list[tuple[str, str]]:
-    run = {"preset": summary.preset, "seed": summary.seed, "device": summary.device}
-    all_of_them = run | summary.settings | summary.versions
+    run = {"preset": summary.run.preset, "seed": summary.run.seed, "device": summary.run.device}
+    all_of_them = run | summary.run.settings | summary.run.versions
     return [(_text(name), _text(str(value))) for name, value in all_of_them.items()]
 
 

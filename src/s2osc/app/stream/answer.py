@@ -113,7 +113,7 @@ def read_window_items(
     state: StreamState, out: Path, names: Sequence[str] | None, device: str
 ) -> np.ndarray:
     """Items of a window as the networks get them, from where they came from; None: all of them."""
-    origin = read_summary(version_of(out)).origin
+    origin = read_summary(version_of(out)).run.origin
     if origin is None or origin.pool is None:
         raise DataError(f"{out} does not say where the items of its window lie")
     represented = restore(state.facts.preparation, state.item_shape, device, NOTHING)

@@ -116,9 +116,8 @@ def window_files(
             notes=[*note_closed(before), *warned],
             seconds=clock.seconds,
         )
-        result = replace(
-            result,
-            questions=questions_of(after, items.names),
+        run = replace(
+            result.run,
             stream=place_in_stream(after, folder),
             origin=Origin.now(
                 pool=pool,
@@ -126,14 +125,16 @@ def window_files(
                 max_megapixels=max_megapixels,
             ),
         )
-        clock = Stopwatch(result.seconds)
+        result = replace(result, run=run, questions=questions_of(after, items.names))
+        clock = Stopwatch(run.seconds)
         with clock("save"):
             with results.publish(plain=[QUERIES]) as stage:
                 save_result(result, stage)
                 (stage / QUERIES).write_bytes(queries_table(asked if self_taught else after))
                 version = store.prepare(after, f"window {after.n_windows}")
             store.confirm(version)
-        result = describe_result(results, replace(result, seconds=clock.seconds))
+        run = replace(run, seconds=clock.seconds)
+        result = describe_result(results, replace(result, run=run))
     answered = learnt and describe_answers(opened.state, learnt)
     return Window(result, answered if answered and answered.has_any else None)
 

@@ -159,7 +159,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def pools_in_full(runs: Runs) -> Sequence[Block]:
-    never_seen = pool_tables(runs, "held_out")
+    held_out = pool_tables(runs, "held_out")
     paragraph = "Items never seen (the same methods, on items that were not in the pool):"
     return [
         describe_pools(runs),
@@ -168,8 +168,8 @@ def pools_in_full(runs: Runs) -> Sequence[Block]:
         # Where methods share f, the seconds of a run are not those of a method.
         *([] if runs.experiment.keeps_networks else [seconds_table(runs)]),
         *what_to_note(runs),
-        *([paragraph] if never_seen else []),
-        *never_seen,
+        *([paragraph] if held_out else []),
+        *held_out,
     ]
 
 

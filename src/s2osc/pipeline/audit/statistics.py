@@ -113,13 +113,13 @@ def threshold_for_pool(
     order, n = np.argsort(-seeds, kind="stable"), len(seeds)
     if np.ptp(weights) == 0:
         allowed = int(false_alarm * n_pool + 1e-9)
-        n_kept = first_that_holds(
+        n_above = first_that_holds(
             lambda m: _more_in_pool(m, n, allowed, n_pool) > 1 - CONFIDENCE, n
         )
     else:
         heavy = np.append(0.0, np.cumsum(weights[order])[:-1]) / weights.sum()
-        n_kept = int(np.sum(_upper_bound(heavy, weights, n_pool) <= false_alarm))
-    return float(seeds[order[max(n_kept, 1) - 1]])
+        n_above = int(np.sum(_upper_bound(heavy, weights, n_pool) <= false_alarm))
+    return float(seeds[order[max(n_above, 1) - 1]])
 
 
 def smallest_promise_for_pool(weights: np.ndarray, n_pool: int) -> float:

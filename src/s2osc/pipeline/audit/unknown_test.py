@@ -39,18 +39,18 @@ class Tops(NamedTuple):
 
     judges: slice  # of all judges, in the order of names, those that are ranked here
     segment: np.ndarray  # (n,) the first top each item is in; their number: none
-    log_chances: list[np.ndarray]  # of at most 0, 1, ... judges in each top, made comparable
+    log_chances: np.ndarray  # (tops, numbers) of at most 0, 1, ... judges, made comparable
 
     def smallest(self, drawn: np.ndarray) -> np.ndarray:
         """(draws,) the smallest chance over the tops; ``drawn`` (draws, judges) are their rows."""
-        n_tops, n_draws = len(self.log_chances), len(drawn)
+        (n_tops, n_numbers), n_draws = self.log_chances.shape, len(drawn)
         of_draw = (n_tops + 1) * np.arange(n_draws)[:, None]
         cells = (of_draw + self.segment[drawn[:, self.judges]]).ravel()
         counts = np.bincount(cells, minlength=n_draws * (n_tops + 1))
-        found = counts.reshape(n_draws, n_tops + 1).cumsum(axis=1)
-        # Beyond the numbers that a table goes up to, the chance of at most so many is 1.
-        chances = [c[np.minimum(found[:, i], len(c) - 1)] for i, c in enumerate(self.log_chances)]
-        return np.asarray(np.min(chances, axis=0))
+        found = counts.reshape(n_draws, n_tops + 1)[:, :n_tops].cumsum(axis=1)
+        # Beyond the numbers that the table goes up to, the chance of at most so many is 1.
+        chances = self.log_chances[np.arange(n_tops), np.minimum(found, n_numbers - 1)]
+        return np.asarray(chances.min(axis=1))
 
 
 def anything_unknown(scores: np.ndarray, names: np.ndarray, is_judge: np.ndarray) -> float:
@@ -127,9 +127,12 @@ def _all_tops(scores: np.ndarray, sizes: np.ndarray, n_judges: np.ndarray) -> li
         # Equal scores are in random order, so that neither pool nor judges come first.
         order = np.lexsort((random.random(n), -score))
         name = np.searchsorted(starts, order, side="right") - 1
-        counts = np.stack([np.bincount(name[:end], minlength=len(sizes)) for end in top_ends])
+        segment = _segments(order, top_ends, n)
+        cells = segment[order] * len(sizes) + name
+        in_segment = np.bincount(cells, minlength=(len(top_ends) + 1) * len(sizes))
+        counts = in_segment.reshape(-1, len(sizes))[:-1].cumsum(axis=0)
         chances = _log_chances(counts, sizes, n_judges, weight=1)
-        found.append(Tops(slice(None), _segments(order, top_ends, n), chances))
+        found.append(Tops(slice(None), segment, chances))
         for i, (ends, chances) in enumerate(by_name):
             judges = slice(judge_starts[i], judge_starts[i] + n_judges[i])
             found.append(Tops(judges, _segments(order[name == i], ends, n), chances))
@@ -149,20 +152,25 @@ def _segments(order: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
 
 def _log_chances(
     counts: np.ndarray, sizes: np.ndarray, n_judges: np.ndarray, *, weight: int
-) -> list[np.ndarray]:
-    """Of each top, which has ``counts`` (tops, names) items of names of these sizes.
+) -> np.ndarray:
+    """(tops, numbers): each top has ``counts`` (tops, names) items of names of these sizes.
 
     ``weight`` multiplies the chances, to compare them with those of other rankings.
     """
-    sums = [np.ones(1)] * len(counts)
+    sums: list[np.ndarray] = []
     for size, n_own, in_top in zip(sizes, n_judges, counts.T, strict=True):
         numbers = np.arange(min(in_top.max(), n_own) + 1)
         masses = few_judges(numbers, size, n_own, in_top[:, None])
         # Far more judges than are likely play no part where few are found, not even in ratio: given
         # that a sum is small, its parts are smaller still (Efron). They would take most time.
         n_likely = masses.shape[1] - (masses[:, ::-1] > NEGLIGIBLE).argmax(axis=1)
-        sums = [np.convolve(s, mass[:n]) for s, mass, n in zip(sums, masses, n_likely, strict=True)]
-    return [np.log(np.clip(np.cumsum(s), 1e-300, 1.0)) + np.log(weight) for s in sums]
+        likely = [mass[:n] for mass, n in zip(masses, n_likely, strict=True)]
+        both = zip(sums, likely, strict=True)
+        sums = [np.convolve(total, mass) for total, mass in both] if sums else likely
+    chances = np.zeros((len(sums), max(map(len, sums))))
+    for row, of_top in zip(chances, sums, strict=True):
+        row[: len(of_top)] = of_top
+    return np.asarray(np.log(np.clip(np.cumsum(chances, axis=1), 1e-300, 1.0)) + np.log(weight))
 
 
 def few_judges(found: np.ndarray, size: int, n_judges: int, in_top: np.ndarray) -> np.ndarray:

@@ -50,21 +50,23 @@ class Neighbours(NamedTuple):
 
 
 def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray:
-    """The leading components, fitted on a sample; float32, for quick distances."""
+    """The leading components, fitted on a sample; float32, for quick distances.
+
+    They are found in float64: sums of float32 would round by the order of the items, by enough to
+    decide which of two items is the nearer neighbour of a third.
+    """
     sample = points[rng(seed, "components").permutation(len(points))[:FIT_ON]]
     n = min(n, sample.shape[1], max(1, len(sample) - 1))
     # Flat images have no gradients: nothing varies, and there are no leading components.
     if n == points.shape[1] or not np.ptp(sample, axis=0).any():
         return points[:, :n].astype(np.float32)
     state = derive(seed, "components") % 2**31
-    centre = sample.mean(axis=0, dtype=np.float32)
+    centre = sample.mean(axis=0, dtype=np.float64)
     # The random start is one of columns: that of items would depend on the order of the items.
-    _, _, axes = extmath.randomized_svd(
-        sample.astype(np.float32) - centre, n, transpose=False, random_state=state
-    )
+    _, _, axes = extmath.randomized_svd(sample - centre, n, transpose=False, random_state=state)
     parts = chunks(max(len(points), 1), CHUNK)
-    components = [(points[rows].astype(np.float32) - centre) @ axes.T for rows in parts]
-    return np.concatenate(components).astype(np.float32)
+    components = [((points[rows] - centre) @ axes.T).astype(np.float32) for rows in parts]
+    return np.concatenate(components)
 
 
 def gradient_histograms(images: np.ndarray, cells: Sequence[int]) -> list[np.ndarray]:
@@ -217,10 +219,10 @@ def nearest_labelled(
         is_self = rows[near] == here[:, None]
         # An item that is no reference itself drops the farthest, so that all have k.
         is_self[~is_self.any(axis=1), -1] = len(rows) > k
-        kept = np.argsort(is_self, axis=1, kind="stable")[:, :k]
-        distance[here] = np.take_along_axis(away, kept, axis=1)[:, -1]
+        others = np.argsort(is_self, axis=1, kind="stable")[:, :k]
+        distance[here] = np.take_along_axis(away, others, axis=1)[:, -1]
         counts = np.zeros((len(here), n_classes))
-        of_near = labels[np.take_along_axis(near, kept, axis=1)]
+        of_near = labels[np.take_along_axis(near, others, axis=1)]
         np.add.at(counts, (np.arange(len(here))[:, None], of_near), 1)
         votes[here] = counts.argmax(axis=1)
     return Nearest(distance, votes)

@@ -11,7 +11,6 @@ from scipy.special import expit
 from s2osc.lazy import lazily
 from s2osc.seeding import derive
 
-stats = lazily("scipy.stats")
 isotonic = lazily("sklearn.isotonic")
 model_selection = lazily("sklearn.model_selection")
 
@@ -24,7 +23,8 @@ def ranks(values: np.ndarray) -> np.ndarray:
     >>> ranks(np.array([5.0, 1.0, 5.0, 9.0])).tolist()
     [0.625, 0.25, 0.625, 1.0]
     """
-    return stats.rankdata(values) / len(values)
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places] / len(values))
 
 
 def unknown_probability(

@@ -187,8 +187,8 @@ def column_offset(
     difference, error = np.asarray(total / precision), variance / precision**2
     common = common_share(difference, deviations)
     apart = difference - common * deviations
-    kept = np.clip(1 - error / np.maximum(apart**2, 1e-12), 0.0, 1.0)
-    return np.asarray(common * deviations + apart * kept)
+    shrinkage = np.clip(1 - error / np.maximum(apart**2, 1e-12), 0.0, 1.0)
+    return np.asarray(common * deviations + apart * shrinkage)
 
 
 def common_share(apart: np.ndarray, deviations: np.ndarray) -> float:
