@@ -1,7 +1,8 @@
 """S2OSC: the steps as one straight line."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -165,7 +166,8 @@ class S2OSCMethod:
             matched,
             clock,
             labelled=known,
-            by_raw=by_raw,
+            suspected_of_raw=by_raw
+            and partial(suspected_sources_of_raw, by_raw, pool, self.seeds, seed=seed),
             seed=seed,
             device=device,
         )
@@ -193,7 +195,7 @@ class S2OSCMethod:
         clock: Stopwatch,
         *,
         labelled: Labelled | None = None,
-        by_raw: Matched | None = None,
+        suspected_of_raw: Callable[[], Iterator[Matched]] | None = None,
         seed: int,
         device: str,
     ) -> Solution:
@@ -201,12 +203,14 @@ class S2OSCMethod:
 
         ``of_training`` are its outputs for the training items. All items are scaled already. Where
         few were held back, folds are made of ``labelled``, all labelled items; None: there are no
-        others that may judge. ``by_raw`` is the match of photos or texts that items are features
-        of.
+        others that may judge. ``suspected_of_raw`` gives matches by changes that the pool may show
+        of the photos or texts that items are features of.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
-            filtered, matched = self._filter(teacher, of_training, matched, by_raw, seed=seed)
+            filtered, matched = self._filter(
+                teacher, of_training, matched, suspected_of_raw, seed=seed
+            )
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
@@ -336,7 +340,7 @@ class S2OSCMethod:
         teacher: Teacher,
         of_training: TeacherOutputs,
         matched: Matched,
-        by_raw: Matched | None,
+        suspected_of_raw: Callable[[], Iterator[Matched]] | None,
         *,
         seed: int,
     ) -> tuple[Filtered, Matched]:
@@ -348,7 +352,7 @@ class S2OSCMethod:
         filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
-        for suspected in self._suspected(matched, by_raw, seed=seed):
+        for suspected in self._suspected(matched, suspected_of_raw, seed=seed):
             if stands_out_by_inputs(suspected, self.decision.level, seed=seed):
                 continue
             # Labelled items are changed, the pool is not.
@@ -362,14 +366,17 @@ class S2OSCMethod:
         return filtered, matched
 
     def _suspected(
-        self, matched: Matched, by_raw: Matched | None, *, seed: int
+        self,
+        matched: Matched,
+        suspected_of_raw: Callable[[], Iterator[Matched]] | None,
+        *,
+        seed: int,
     ) -> Iterator[Matched]:
         """Matches by changes that the pool may show: of items, then of their photos or texts."""
         if not self._stands_out_anyway(matched, seed=seed):
             yield from suspected_sources(matched, seed=seed)
-        if by_raw is not None:
-            pool = matched.pooled.of_pool(matched.pooled.inputs)
-            yield from suspected_sources_of_raw(by_raw, pool, self.seeds, seed=seed)
+        if suspected_of_raw is not None:
+            yield from suspected_of_raw()
 
     def _stands_out_anyway(self, matched: Matched, *, seed: int) -> bool:
         """Whether a sample says that no suspected change explains what stands out."""

@@ -10,7 +10,9 @@ The contract is that of a method: a learner is a frozen recipe, and what it has 
 that is never changed in place. Its classes are numbered in the order in which it came to know them.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -25,6 +27,7 @@ from s2osc.pipeline.model import KnownOnlyModel
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution
+from s2osc.pipeline.sources.matching import Matched
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
@@ -168,9 +171,33 @@ class Incremental:
         self, state: Knowledge, window: np.ndarray, *, seed: int, device: str = "cpu"
     ) -> Recognition:
         """The answer for a window: a g of its own is trained, f stays as it is."""
+        return self.recognise_by(state, window, *self.speaking(state), seed=seed, device=device)
+
+    def speaking(self, state: Knowledge) -> tuple[Labelled, Labelled]:
+        """The exemplars and the seeds that speak for the known items of a window."""
+        return (
+            even_out(state.memory.exemplars, FEWEST_EXEMPLARS),
+            even_out(state.memory.seeds, FEWEST_SEEDS),
+        )
+
+    def recognise_by(
+        self,
+        state: Knowledge,
+        window: np.ndarray,
+        exemplars: Labelled,
+        seeds: Labelled,
+        *,
+        by_raw: Matched | None = None,
+        suspected: Callable[[Scaling], Iterator[Matched]] | None = None,
+        seed: int,
+        device: str,
+    ) -> Recognition:
+        """The same by these items, which were matched as photos or texts (``by_raw``), or not.
+
+        ``suspected`` are matches by changes of photos or texts that the window may show.
+        """
         scaling = state.scaling.completed(window)
-        exemplars = even_out(state.memory.exemplars, FEWEST_EXEMPLARS)
-        held_back = scaling.transform_items(even_out(state.memory.seeds, FEWEST_SEEDS))
+        held_back = scaling.transform_items(seeds)
         clock = Stopwatch()
         # Exemplars are chosen to stand for their class, and lie nearer to its middle.
         pooled = join_held_back(
@@ -178,10 +205,18 @@ class Incremental:
         )
         with clock("sources"):
             matched = self.method.match(scaling.transform_items(exemplars), pooled, seed=seed)
+            if by_raw is not None:
+                matched = matched.after(by_raw)
         with clock("teacher"):
             of_training = state.teacher.outputs(matched.training.inputs)
         solution = self.method.solve(
-            state.teacher, of_training, matched, clock, seed=seed, device=device
+            state.teacher,
+            of_training,
+            matched,
+            clock,
+            suspected_of_raw=suspected and partial(suspected, scaling),
+            seed=seed,
+            device=device,
         )
         return recognition_by(solution.with_scaling(scaling), window, state)
 

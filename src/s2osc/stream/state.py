@@ -16,6 +16,7 @@ from s2osc.pipeline.model_description import (
 )
 from s2osc.stream.history import SeedAccuracy, WindowRecord
 from s2osc.stream.learner import Incremental, Knowledge, Learner
+from s2osc.stream.originals import Originals
 from s2osc.types import Labelled
 
 stats = lazily("scipy.stats")
@@ -102,6 +103,7 @@ class StreamState:
     questions: Questions | None = None  # that are open
     facts: StreamFacts = StreamFacts()
     former: dict[str, str] = field(default_factory=dict)  # names before a renaming -> today's
+    originals: Originals | None = None  # photos or texts that items are features of; None: no such
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from s2osc.pipeline.sources.matching import (
 )
 from s2osc.types import Labelled
 from samples import make_blobs, make_images, open_set
-from texts import WORDS, easy_texts
+from texts import WORDS, easy_texts, embed_texts
 
 pytestmark = pytest.mark.usefixtures("as_users_get_it")
 
@@ -168,18 +168,6 @@ def test_photos_of_the_same_source_stay_as_they_are():
     assert found.training is known
     other = matched_to(make_blobs)[2]
     assert other.after(found) is other
-
-
-def embed_texts(texts):
-    """How often each of a few groups of letters occurs in a text."""
-    groups = [
-        [hash_of(word[i : i + 3]) for word in str(t).split() for i in range(3)] for t in texts
-    ]
-    return np.stack([np.bincount(each, minlength=40) for each in groups]).astype(np.float32)
-
-
-def hash_of(letters):
-    return sum(ord(c) * 31**i for i, c in enumerate(letters)) % 40
 
 
 def test_typing_errors_are_found_in_texts_and_labelled_ones_get_them_before_their_features():

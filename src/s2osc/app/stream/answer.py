@@ -15,6 +15,7 @@ from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.progress import Stopwatch
 from s2osc.stream.answers import QUERIES, Answers, queries_table, read_answers
+from s2osc.stream.sources import with_originals
 from s2osc.stream.state import StreamState
 from s2osc.stream.store import Pointer, open_store, read_pointer, read_state
 from s2osc.stream.update import Account
@@ -88,8 +89,10 @@ def learn_labels(
             if answers:
                 learnt = take_answers(state, answers, device=device)
             if others:
-                inputs = read_window_items(state, out, list(others), device)
+                inputs, raw = read_window_items(state, out, list(others), device)
                 more = take_items(learnt.state, inputs, list(others.values()), device=device)
+                if raw is not None and more.state.originals is not None:
+                    more = more._replace(state=with_originals(more.state, inputs, raw))
                 learnt = more._replace(
                     account=more.account or learnt.account, notes=[*learnt.notes, *more.notes]
                 )
@@ -104,15 +107,18 @@ def name_window(folder: Path, out: Path, *, device: str = "auto") -> np.ndarray:
     """(n,) the most likely known class of each item of the last window, by the current state."""
     device = resolve_device(device)
     state = read_state(folder, device)
-    inputs = read_window_items(state, out, None, device)
+    inputs, _ = read_window_items(state, out, None, device)
     classes = np.array(state.class_names, object)
     return classes[state.learner.name_known(state.knowledge, inputs)]
 
 
 def read_window_items(
     state: StreamState, out: Path, names: Sequence[str] | None, device: str
-) -> np.ndarray:
-    """Items of a window as the networks get them, from where they came from; None: all of them."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Items of a window as the networks get them, from where they came from; None: all of them.
+
+    Also the photos or texts that they are features of; None of other items.
+    """
     origin = read_summary(version_of(out)).run.origin
     if origin is None or origin.pool is None:
         raise DataError(f"{out} does not say where the items of its window lie")
@@ -120,14 +126,14 @@ def read_window_items(
     items = read_items(
         Path(origin.pool), like=represented.shape, max_megapixels=origin.max_megapixels
     )
-    if names is None:
-        return represented.inputs(items.inputs, Stopwatch())
-    row_of = {name: row for row, name in enumerate(items.names)}
-    missing = [name for name in names if name not in row_of]
-    if missing:
-        raise DataError(f"item {missing[0]!r} is not in {origin.pool} any more; put it back")
-    rows = [row_of[name] for name in names]
-    return represented.inputs(items.keep(rows).inputs, Stopwatch())
+    if names is not None:
+        row_of = {name: row for row, name in enumerate(items.names)}
+        missing = [name for name in names if name not in row_of]
+        if missing:
+            raise DataError(f"item {missing[0]!r} is not in {origin.pool} any more; put it back")
+        items = items.keep([row_of[name] for name in names])
+    raw = represented.raw(items.inputs, items.inputs)
+    return represented.inputs(items.inputs, Stopwatch()), raw and raw.pool
 
 
 def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from s2osc.app.answer_tables import skipped_note
 from s2osc.app.classify import Request, check_request, choose_method, read_known
 from s2osc.data.inputs import encode_labels
@@ -12,6 +14,7 @@ from s2osc.errors import DataError, OutputError, collect_warnings
 from s2osc.progress import Stopwatch
 from s2osc.stream.names import IGNORE, as_meant, rename_class
 from s2osc.stream.open_stream import build_learner
+from s2osc.stream.sources import with_originals
 from s2osc.stream.state import StreamFacts, StreamState
 from s2osc.stream.store import check_may_begin, holds_stream, open_store
 from s2osc.stream.windows import begin_stream
@@ -61,6 +64,9 @@ def init_files(
                 device=device,
                 facts=facts,
             )
+            if represented.has_raw:
+                assert isinstance(items.inputs, np.ndarray)
+                state = with_originals(state, inputs, items.inputs)
             store.write(state, "the beginning")
     notes += skipped_note(items.skipped, "they are left out")
     return Begun(state, len(items), notes)

@@ -33,6 +33,7 @@ from s2osc.report.drawing import Question
 from s2osc.settings import NamedSettings, change, flatten
 from s2osc.stream.answers import QUERIES, item_questions, queries_table, read_answers
 from s2osc.stream.queries import QuerySettings
+from s2osc.stream.sources import OriginalsLearner, with_originals
 from s2osc.stream.state import StreamState
 from s2osc.stream.store import Pointer, Store, open_store, read_pointer
 from s2osc.stream.windows import GroupOracle, ask_oracle, close_questions, open_window
@@ -84,9 +85,19 @@ def window_files(
         with collect_warnings() as warned:
             inputs = represented.inputs(items.inputs, clock)
             learner = replace(before.incremental, method=method)
+            raw = represented.raw(items.inputs, items.inputs)
+            if raw is not None and before.originals is not None:
+                learner = OriginalsLearner(
+                    **vars(learner),
+                    window=raw.pool,
+                    remembered=before.originals,
+                    embed=raw.embed,
+                )
             opened = open_window(
                 before, inputs, items.names, asking, learner=learner, device=device
             )
+            if raw is not None and before.originals is not None:
+                opened = opened._replace(state=with_originals(opened.state, inputs, raw.pool))
             opened = opened._replace(
                 state=with_texts(opened.state, items.names, represented.readable(items.inputs))
             )
