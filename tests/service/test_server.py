@@ -102,7 +102,20 @@ def test_health_tells_what_the_model_takes(client):
 
 
 def test_there_is_a_page_for_people_and_one_for_programs(client):
-    assert client.ask("GET", "/docs")[0] == 200
+    status, page = client.ask("GET", "/docs")
+    page = page.decode()
+    assert status == 200
+    for words in (
+        "POST /predict",
+        "GET /health",
+        "p_known",
+        "503",
+        "left, top",
+        "&#34;vectors&#34;",
+    ):
+        assert words in page
+    # It is whole without a network: nothing is loaded from elsewhere.
+    assert not re.findall(r"<script|<link|src=|@import|url\(", page)
     status, found = client.ask("GET", "/openapi.json")
     assert status == 200
     assert found["paths"].keys() == {"/predict", "/health"}

@@ -18,7 +18,7 @@ from typing import Annotated
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from s2osc.errors import S2OSCError
 from s2osc.service.answering import ModelService
 from s2osc.service.batching import Batcher, BusyError
+from s2osc.service.docs_page import docs_page
 from s2osc.version import __version__
 
 MOST_ITEMS = 4_096
@@ -101,7 +102,9 @@ def make_app(service: ModelService, limits: Limits | None = None) -> ASGIApp:
         yield
         await batcher.stop()
 
-    app = FastAPI(title="s2osc", version=__version__, lifespan=lifespan, redoc_url=None)
+    app = FastAPI(
+        title="s2osc", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+    )
 
     @app.exception_handler(S2OSCError)
     async def refuse(_: Request, error: S2OSCError) -> JSONResponse:
@@ -129,6 +132,7 @@ def make_app(service: ModelService, limits: Limits | None = None) -> ASGIApp:
 
     @app.get("/health")
     async def health() -> Health:
+        """What the model takes, and how much is waiting."""
         return Health(
             status="ready",
             version=__version__,
@@ -137,6 +141,10 @@ def make_app(service: ModelService, limits: Limits | None = None) -> ASGIApp:
             classes=list(service.classes),
             waiting=batcher.n_waiting,
         )
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs(request: Request) -> HTMLResponse:
+        return HTMLResponse(docs_page(service, app.openapi(), request.url.netloc))
 
     refusals: dict[int | str, dict[str, object]] = {
         400: {"model": Refusal},
@@ -147,6 +155,7 @@ def make_app(service: ModelService, limits: Limits | None = None) -> ASGIApp:
 
     @app.post("/predict", responses=refusals)
     async def predict(body: PredictBody) -> PredictAnswer:
+        """For each item a known class, or unknown and which group."""
         if body.vectors is not None:
             items = service.vectors(body.vectors)
         elif body.images is not None:
