@@ -115,10 +115,9 @@ def test_the_preset_for_vectors_has_seeds_and_one_layer():
     assert HEADS.teacher.network.hidden == HEADS.student.network.hidden == (512,)
 
 
-def test_the_quick_preset_differs_from_the_fast_one_in_the_maps_of_grey_images_alone():
-    assert flatten(QUICK) == flatten(FAST) | {
-        f"{role}.network.grey_map": 8 for role in ("teacher", "student")
-    }
+def test_the_quick_preset_differs_from_the_fast_one_in_the_maps_of_grey_images_and_in_folds():
+    maps = {f"{role}.network.grey_map": 8 for role in ("teacher", "student")}
+    assert flatten(QUICK) == flatten(FAST) | maps | {"seeds.judges": 60}
 
 
 def test_few_labelled_images_get_the_quick_preset():

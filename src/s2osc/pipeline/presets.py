@@ -57,9 +57,13 @@ def with_small_maps(method: S2OSCMethod) -> S2OSCMethod:
 FAST = with_seeds(PLAIN)
 """The default for images on a CPU, if there are many labelled ones."""
 
-QUICK = with_small_maps(FAST)
+FEW_JUDGES = 60
+"""Calibration items, three of which are the usual limit of 5 %. Images from scratch are judged by
+as many at least; more would be dear, since each of their folds takes as long as the first fit."""
+
+QUICK = with_small_maps(replace(FAST, seeds=replace(FAST.seeds, judges=FEW_JUDGES)))
 """The default for images on a CPU, if few are labelled: as right with small maps, in a third of the
-time. Colour images have the same maps as with ``fast``."""
+time; very few of them judge in folds. Colour images have the same maps as with ``fast``."""
 FEW_LABELLED = 10_000
 """Labelled items up to which the preset ``quick`` is as right (decision 26)."""
 
