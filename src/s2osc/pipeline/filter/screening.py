@@ -158,7 +158,7 @@ def filter_pool(
     )
     signs, is_held_back = measured.signs, pooled.is_held_back
     sources = compare_pool_with_labelled(measured, matched.last, names, pooled, seed=seed)
-    mix = mix_of_pool(measured, matched, are_apart=sources.differ)
+    mix = mix_of_pool(measured, matched, are_apart=sources.differ or matched.is_changed)
     if sources.differ:
         signs = bring_to_pool(signs, names, is_held_back, sources)
     filtered = replace(
@@ -212,8 +212,8 @@ def compare_pool_with_labelled(
 def mix_of_pool(measured: Measured, matched: Matched, *, are_apart: bool) -> Mix:
     """How the pool mixes the known classes, by the items that are ordinary among the inputs.
 
-    There most labelled items judge. Where the sources are apart, only surely known items are
-    ordinary on both sides.
+    There most labelled items judge. Where the sources are apart, or labelled items were given a
+    change, which is only about the right one, only surely known items are ordinary on both sides.
     """
     assert matched.inputs is not None
     assert matched.last is not None
