@@ -35,6 +35,9 @@ QUICK = (
 ROUGHLY: dict[str, Any] = {
     "s2osc.pipeline.audit.outcome.N_RESAMPLED": 20,
     "s2osc.pipeline.audit.confidence.N_RESAMPLED": 4,
+    "s2osc.pipeline.audit.mix.N_RESAMPLED": 1,
+    # Known classes are taken to be as usual ones are, and no walk through them is measured.
+    "s2osc.pipeline.grouping.classes.FEWEST": 1_000_000,
     # Half of a small fit teaches the number of groups.
     "s2osc.pipeline.grouping.number.EPISODES": lambda users: replace(users, n_episodes=2),
     # A quarter asks whether a change of few items that could be compared explains a discovery.
@@ -80,6 +83,31 @@ def just_as_users_get_it(monkeypatch) -> None:
     """The same for a single test."""
     for name, value in AS_USERS_GET_IT.items():
         monkeypatch.setattr(name, value)
+
+
+AROUND_FITS = ("app", "cli", "page", "fuzz", "service", "test_open_stream.py")
+"""Folders and files of tests of what is done with a fit, not of the fit itself."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fit_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """There, the same fit to the same items is made once."""
+    if not {*request.path.parts} & {*AROUND_FITS}:
+        yield
+        return
+    import fits
+
+    def constants() -> list[Any]:
+        places = (name.rpartition(".") for name in ROUGHLY)
+        return [getattr(import_module(module), constant) for module, _, constant in places]
+
+    yield from fits.fitting_once(constants)
+
+
+@pytest.fixture
+def fits_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of whether the same fit gives the same answer."""
+    monkeypatch.setattr("fits.IS_ON", False)
 
 
 @pytest.fixture(scope="session")
