@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from s2osc.types import Split
 
 # The first example pays for what is imported late; a slow machine is no failure.
-settings.register_profile("patient", deadline=None, max_examples=60)
+settings.register_profile("patient", deadline=None, max_examples=40)
 settings.load_profile("patient")
 
 STEPS = ("epochs=1", "min_steps=20")
@@ -141,7 +141,14 @@ def seeded() -> "tuple[Split, Solution]":
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
 
 
-LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")
+LONGEST = (
+    "test_contract.py",
+    "test_estimator.py",
+    "test_method.py",
+    "test_browser.py",
+    "test_readme.py",
+    "test_extract.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -152,10 +159,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> int:
         if item.path.name in LONGEST:
-            return 0
+            return LONGEST.index(item.path.name)
         if isinstance(item, pytest.DoctestItem):
-            return 3
-        return 2 if item.path.parent.name == "fuzz" else 1
+            return len(LONGEST) + 2
+        return len(LONGEST) + (item.path.parent.name == "fuzz")
 
     items.sort(key=place)
 

@@ -111,7 +111,7 @@ def make_summary(**changes: Any) -> Summary:
     return replace(summary, **changes)
 
 
-def shrink(method: S2OSCMethod, *, n_steps: int = 25, k: int | None = 15) -> S2OSCMethod:
+def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2OSCMethod:
     """The same method with tiny networks, few steps and a small K, or the K of the seeds."""
     training = replace(method.teacher.training, epochs=1, batch_size=32, min_steps=n_steps)
     return replace(

@@ -19,21 +19,11 @@ from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, par
 from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
-from s2osc.pipeline.presets import ABLATIONS, PLAIN
+from s2osc.pipeline.presets import ABLATIONS
 from s2osc.pipeline.sources.matching import RawItems, suspected_sources
 from s2osc.pipeline.verdict import finds_clearly_more, is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled
-from samples import (
-    MANY,
-    SEEDED,
-    SEEDED_MANY,
-    TINY,
-    make_blobs,
-    make_images,
-    open_set,
-    several,
-    shrink,
-)
+from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
 
 BLOBS = open_set(*make_blobs())
 KNOWN_POOL = BLOBS.pool[BLOBS.truth != UNKNOWN]
@@ -164,7 +154,7 @@ def test_strong_views_of_images_are_learnt_from():
 
 def test_several_unknown_classes_fall_into_their_groups():
     split = open_set(*make_blobs(n_classes=5))
-    method = replace(several(shrink(PLAIN, n_steps=40)), clusters=ClusterSettings(n_groups=2))
+    method = replace(MANY, clusters=ClusterSettings(n_groups=2))
     solution = method.fit(split.known, split.pool, seed=0)
     assert accuracy(split, solution.answer) > 0.9
     groups = solution.answer.groups
