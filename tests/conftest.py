@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from s2osc.types import Split
 
 # The first example pays for what is imported late; a slow machine is no failure.
-settings.register_profile("patient", deadline=None, max_examples=60)
+settings.register_profile("patient", deadline=None, max_examples=40)
 settings.load_profile("patient")
 
 STEPS = ("epochs=1", "min_steps=20")
@@ -35,6 +35,9 @@ QUICK = (
 ROUGHLY: dict[str, Any] = {
     "s2osc.pipeline.audit.outcome.N_RESAMPLED": 20,
     "s2osc.pipeline.audit.confidence.N_RESAMPLED": 4,
+    "s2osc.pipeline.audit.mix.N_RESAMPLED": 1,
+    # Known classes are taken to be as usual ones are, and no walk through them is measured.
+    "s2osc.pipeline.grouping.classes.FEWEST": 1_000_000,
     # Half of a small fit teaches the number of groups.
     "s2osc.pipeline.grouping.number.EPISODES": lambda users: replace(users, n_episodes=2),
     # A quarter asks whether a change of few items that could be compared explains a discovery.
@@ -82,6 +85,31 @@ def just_as_users_get_it(monkeypatch) -> None:
         monkeypatch.setattr(name, value)
 
 
+AROUND_FITS = ("app", "cli", "page", "fuzz", "service", "test_open_stream.py")
+"""Folders and files of tests of what is done with a fit, not of the fit itself."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fit_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """There, the same fit to the same items is made once."""
+    if not {*request.path.parts} & {*AROUND_FITS}:
+        yield
+        return
+    import fits
+
+    def constants() -> list[Any]:
+        places = (name.rpartition(".") for name in ROUGHLY)
+        return [getattr(import_module(module), constant) for module, _, constant in places]
+
+    yield from fits.fitting_once(constants)
+
+
+@pytest.fixture
+def fits_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of whether the same fit gives the same answer."""
+    monkeypatch.setattr("fits.IS_ON", False)
+
+
 @pytest.fixture(scope="session")
 def quick() -> tuple[str, ...]:
     """Options of the command line under which a run takes a second."""
@@ -113,7 +141,14 @@ def seeded() -> "tuple[Split, Solution]":
     return split, shrink(FAST, n_steps=8, k=None).fit(split.known, split.pool, seed=0)
 
 
-LONGEST = ("test_readme.py", "test_estimator.py", "test_contract.py", "test_method.py")
+LONGEST = (
+    "test_contract.py",
+    "test_estimator.py",
+    "test_method.py",
+    "test_browser.py",
+    "test_readme.py",
+    "test_extract.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -124,10 +159,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> int:
         if item.path.name in LONGEST:
-            return 0
+            return LONGEST.index(item.path.name)
         if isinstance(item, pytest.DoctestItem):
-            return 3
-        return 2 if item.path.parent.name == "fuzz" else 1
+            return len(LONGEST) + 2
+        return len(LONGEST) + (item.path.parent.name == "fuzz")
 
     items.sort(key=place)
 

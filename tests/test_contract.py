@@ -14,7 +14,7 @@ from samples import SEEDED, TINY, several
 # How many groups there are has its own tests, and takes as long as all the rest.
 TWO_GROUPS = {"clusters.n_groups": 2}
 TINY_GAN = GanSettings(
-    width=8, hidden=32, n_groups=4, group_size=8, epochs=1, min_steps=60, batch_size=32
+    width=8, hidden=32, n_groups=4, group_size=8, epochs=1, min_steps=40, batch_size=32
 )
 SMALL_CHANGES = {
     **{name: TWO_GROUPS | {"filtering.k": 15} for name in METHODS if name.startswith("s2osc-")},

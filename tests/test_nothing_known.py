@@ -23,7 +23,7 @@ SMALL_IMAGES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["vectors", "images"])
+@pytest.fixture(scope="module", params=["vectors", pytest.param("images", marks=pytest.mark.slow)])
 def files(request, tmp_path_factory):
     """Labelled digits 0 to 4, a pool of nines, and the options of a quick run."""
     folder = tmp_path_factory.mktemp("digits")

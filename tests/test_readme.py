@@ -22,13 +22,18 @@ SMALL = {
     f"{role}.{name}": value
     for role in ("teacher", "student")
     for name, value in {
-        "network.widths": (8, 16, 16),
+        "network.widths": (8, 8, 8),
         "network.hidden": (64, 32),
-        "training.min_steps": 50,
+        "training.min_steps": 40,
+        "training.batch_size": 48,
     }.items()
 } | {"seeds.judges": 0}  # folds have tests of their own, and take as long as all the rest
-at_both_sizes = pytest.mark.parametrize(
-    "settings", [SMALL, pytest.param({}, marks=pytest.mark.slow)], ids=["small", "as they stand"]
+SMALL_STREAM = SMALL | {"update.training.min_steps": 40, "update.training.epochs": 1}
+AS_THEY_STAND = pytest.param({}, marks=pytest.mark.slow)
+SIZES = ["small", "as they stand"]
+at_both_sizes = pytest.mark.parametrize("settings", [SMALL, AS_THEY_STAND], ids=SIZES)
+streams_at_both_sizes = pytest.mark.parametrize(
+    "settings", [SMALL_STREAM, AS_THEY_STAND], ids=SIZES
 )
 
 
@@ -65,7 +70,7 @@ def test_the_python_example_tells_known_from_unknown(
     assert checked.startswith("{'estimate': ")
 
 
-@at_both_sizes
+@streams_at_both_sizes
 def test_the_stream_in_python_learns_the_classes_that_arrive(
     settings: dict[str, Any],
     tmp_path: Path,
@@ -82,7 +87,7 @@ def test_the_stream_in_python_learns_the_classes_that_arrive(
     assert OpenStream.load("stream").classes == printed
 
 
-@at_both_sizes
+@streams_at_both_sizes
 def test_the_commands_of_a_stream_answer_ask_and_learn(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,7 +132,7 @@ def test_the_drift_of_a_self_taught_stream_is_told(items, simulated, tmp_path):
 
 
 def test_a_data_set_is_run_by_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(simulation, "load_dataset", lambda name, folder: make_dataset(40))
+    monkeypatch.setattr(simulation, "load_dataset", lambda name, folder: make_dataset(24))
     small = {f"{role}.network.widths": "8,8,8" for role in ROLES[:2]}
     run, course = Request(changes=TINY | small), Course(n_windows=1)
     summary = simulate("tiny", tmp_path / "out", run, course, QuerySettings(5))

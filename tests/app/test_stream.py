@@ -171,6 +171,7 @@ def test_questions_are_groups_first_then_items_without_labels(begun):
         assert row["label"] == ""
 
 
+@pytest.mark.usefixtures("fits_anew")
 def test_the_same_window_of_the_same_stream_gives_the_same_files(begun, work):
     window_files(work / "begun", work / "one.npz", work / "again", TEN)
     for name in ("predictions.csv", "queries.csv", "model/weights.safetensors"):

@@ -183,8 +183,10 @@ TAKES_NOTHING = [
 @pytest.mark.parametrize(
     ("words", "closed", "code", "line"),
     [
-        *((words, *case) for words in ("data list", "--help") for case in TAKES_NOTHING),
-        ("settings", *TAKES_NOTHING[0]),  # imports torch before it prints
+        *(("--help", *case) for case in TAKES_NOTHING),
+        ("data list", *TAKES_NOTHING[0]),  # imports numpy before it prints
+        *(pytest.param("data list", *case, marks=pytest.mark.slow) for case in TAKES_NOTHING[1:]),
+        pytest.param("settings", *TAKES_NOTHING[0], marks=pytest.mark.slow),  # imports torch
     ],
 )
 def test_an_output_that_takes_nothing_is_one_line(words, closed, code, line):
@@ -195,7 +197,8 @@ def test_an_output_that_takes_nothing_is_one_line(words, closed, code, line):
     assert done.stderr.count("\n") == bool(line)
 
 
-@pytest.mark.parametrize("gaps", [(0.3, 0.02), (0.8,)])  # early and twice, late and once
+# Early and twice, and once while torch is imported, which goes on to its end.
+@pytest.mark.parametrize("gaps", [(0.3, 0.02), pytest.param((0.8,), marks=pytest.mark.slow)])
 def test_ctrl_c_is_quiet_while_python_imports(finished, tmp_path, gaps):
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -1,4 +1,5 @@
 import shutil
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: l
 
 LAPTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 OPTIONS = ["--no-sandbox", "--headless=new", "--disable-gpu", "--no-first-run"]
-OPTIONS += ["--disable-background-networking"]
+OPTIONS += ["--disable-background-networking", "--renderer-process-limit=1"]
 
 
 @pytest.fixture(scope="module")
@@ -27,22 +28,32 @@ def browser():
         opened.close()
 
 
+@pytest.fixture(scope="module")
+def context_of(browser):
+    """A visitor with such a screen; a page keeps nothing, so all pages may have the same one."""
+
+    @cache
+    def open_context(width, scheme):
+        return browser.new_context(
+            viewport=LAPTOP if width == LAPTOP["width"] else PHONE,
+            color_scheme=scheme,
+            has_touch=width == PHONE["width"],
+            reduced_motion="reduce",
+        )
+
+    return open_context
+
+
 @pytest.fixture
-def show(browser, tmp_path):
+def show(context_of, tmp_path):
     """Open the page of a pool; at the end, hold it to making no noise and no request."""
-    contexts, troubles, requests = [], [], []
+    pages, troubles, requests = [], [], []
 
     def open_page(inputs, viewport=LAPTOP, scheme="light"):
         path = tmp_path / "report.html"
         write_report(path, inputs, seed=0)
-        context = browser.new_context(
-            viewport=viewport,
-            color_scheme=scheme,
-            has_touch=viewport is PHONE,
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        page = context.new_page()
+        page = context_of(viewport["width"], scheme).new_page()
+        pages.append(page)
         page.set_default_timeout(5000)
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -51,8 +62,8 @@ def show(browser, tmp_path):
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert troubles == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
@@ -73,8 +84,15 @@ def centre_of_map(page):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-@pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"),
+    [
+        pytest.param(LAPTOP, "light", id="laptop"),
+        pytest.param(PHONE, "dark", id="phone"),
+        pytest.param(LAPTOP, "dark", id="dark laptop", marks=pytest.mark.slow),
+        pytest.param(PHONE, "light", id="light phone", marks=pytest.mark.slow),
+    ],
+)
 def test_the_page_fits_the_screen(pool, show, viewport, scheme):
     classes = ("<script>alert(1)</script>", "a long name " * 5, "手写数字")
     names = [f"{'deep/' * 20}{place}.png" for place in range(60)]

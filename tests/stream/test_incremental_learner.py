@@ -139,7 +139,7 @@ def test_a_window_is_answered_with_f_as_it_is(begun):
     before, random = weights(begun), torch.get_rng_state()
     window = of(0, 1, 2, 3, inputs=LATER_INPUTS, labels=LATER_LABELS)
     truth = np.where(window.labels == 3, UNKNOWN, window.labels)
-    found = [LEARNER.recognise(begun, window.inputs, seed=seed).solution for seed in range(4)]
+    found = [LEARNER.recognise(begun, window.inputs, seed=seed).solution for seed in range(2)]
     # The limit on false alarms, 5 %, holds on average.
     assert np.mean([solution.answer.labels == truth for solution in found]) > 0.95
     solution = found[0]

@@ -234,6 +234,7 @@ def test_the_history_is_plain(stream):
     assert json.loads(json.dumps(stream.history)) == list(stream.history)
 
 
+@pytest.mark.usefixtures("fits_anew")
 def test_the_same_random_state_gives_the_same_stream_and_leaves_the_inputs_alone(opened, answer):
     window = WINDOW.copy()
     again = begin(LABELS[IS_KNOWN]).classify(window)

@@ -140,11 +140,12 @@ def test_the_figures_of_the_account_are_those_of_the_seeds(evidence):
     assert [each.weight for each in account.classes] == [1.0, 1.0]
 
 
-def test_each_seed_judges_a_threshold_that_was_chosen_without_it(monkeypatch):
+@pytest.mark.parametrize("n_pools", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_each_seed_judges_a_threshold_that_was_chosen_without_it(n_pools, monkeypatch):
     # With few seeds the best threshold is the one at which they happen to do well.
     monkeypatch.setattr(outcome, "N_RESAMPLED", 2)
     judged, by_its_own_seeds, true = [], [], []
-    for seed in range(30):
+    for seed in range(n_pools):
         evidence = make_evidence(shift=2.0, n_seeds=60, seed=seed)
         found = decide(evidence, replace(SEEDS, false_alarm=0.2), seed=seed)
         judged.append(found.audit.false_alarm.estimate)
@@ -168,10 +169,11 @@ def test_a_class_without_seeds_has_no_figures():
     assert [each.name for each in decide(only_one, SEEDS, seed=0).audit.classes] == ["1"]
 
 
-def test_the_true_share_recall_and_rates_lie_in_their_intervals(monkeypatch):
+@pytest.mark.parametrize("n_pools", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_the_true_share_recall_and_rates_lie_in_their_intervals(n_pools, monkeypatch):
     monkeypatch.setattr(outcome, "N_RESAMPLED", 60)
     inside = {"unknown_share": 0, "unknown_recall": 0, "false_alarm": 0}
-    for seed in range(20):
+    for seed in range(n_pools):
         evidence = make_evidence(seed=seed)
         decision = decide(evidence, SEEDS, seed=seed)
         called = decision.labels == UNKNOWN
@@ -183,7 +185,7 @@ def test_the_true_share_recall_and_rates_lie_in_their_intervals(monkeypatch):
         for name, value in truth.items():
             figure = getattr(decision.audit, name)
             inside[name] += figure.low - 1e-9 <= value <= figure.high + 1e-9
-    assert min(inside.values()) >= 17
+    assert min(inside.values()) >= 0.8 * n_pools
 
 
 def test_the_curve_rises_and_says_what_each_rate_would_find(evidence, decision, monkeypatch):
@@ -266,7 +268,7 @@ def extreme_evidence(draw):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     extreme_evidence(),
     st.sampled_from(["argmax", "seeds"]),

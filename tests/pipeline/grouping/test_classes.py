@@ -1,6 +1,7 @@
 """What one class looks like by itself."""
 
 import numpy as np
+import pytest
 
 from s2osc.pipeline.grouping.classes import (
     REACHES,
@@ -11,6 +12,7 @@ from s2osc.pipeline.grouping.classes import (
 )
 from samples import make_blobs
 
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
 BLOBS, CLASSES = make_blobs(60, 3, distance=9.0)
 
 
