@@ -61,6 +61,7 @@ class Jobs:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._process: BaseProcess | None = None
+        self._watcher: threading.Thread | None = None
         self.current: Job | None = None
 
     @property
@@ -87,20 +88,24 @@ class Jobs:
             there.close()
             self._process = process
             self.current = job = Job(what, expected)
-        threading.Thread(target=self._watch, args=(job, process, here, then), daemon=True).start()
+            watched = (job, process, here, then)
+            self._watcher = threading.Thread(target=self._watch, args=watched, daemon=True)
+            self._watcher.start()
         return job
 
     def cancel(self) -> None:
         """End the work; everything is then as it was before."""
         with self._mutex:
-            job, process = self.current, self._process
-            if job is None or process is None or job.state != "running":
+            job, process, watcher = self.current, self._process, self._watcher
+            if job is None or process is None or watcher is None or job.state != "running":
                 raise DataError("nothing is at work")
             job.state = "cancelled"
         process.terminate()
-        process.join(PATIENCE)
-        if process.is_alive():
+        # One thread alone waits for the process: of two, the later one is not told that it ended.
+        watcher.join(PATIENCE)
+        if watcher.is_alive():
             process.kill()
+            watcher.join(PATIENCE)
 
     def close(self) -> None:
         if self.is_busy:
