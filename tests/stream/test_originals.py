@@ -27,3 +27,17 @@ def test_only_what_is_needed_stays_and_each_once():
     few = originals.only(FEATURES[[1, 3]], FEATURES[[3]], FEATURES[:0], FEATURES[:1] + 5)
     assert len(few.items) == 2
     np.testing.assert_array_equal(few.find(FEATURES[[3, 1]]), PHOTOS[[3, 1]])
+
+
+@pytest.mark.parametrize(
+    ("keys", "items"),
+    [
+        (np.zeros((3, 16), np.uint8), PHOTOS),
+        (np.zeros((4, 16), np.float32), PHOTOS),
+        (np.zeros((4, 16), np.uint8), PHOTOS.reshape(4, -1)),
+    ],
+    ids=["too few", "no bytes", "no photos"],
+)
+def test_what_does_not_fit_together_is_refused(keys, items):
+    with pytest.raises(ValueError, match="shape"):
+        Originals.restored(keys, items)

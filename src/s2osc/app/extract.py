@@ -137,6 +137,13 @@ class Representation:
         """Whether items are photos or texts that become features."""
         return isinstance(self.extractor, FeatureExtractor | TextExtractor)
 
+    def originals(self, items: np.ndarray | Table) -> np.ndarray | None:
+        """Photos or texts that become features; None of other items."""
+        if not self.has_raw:
+            return None
+        assert isinstance(items, np.ndarray)
+        return items
+
     def raw(self, labelled: np.ndarray | Table, pool: np.ndarray | Table) -> RawItems | None:
         """Photos or texts that become features, for what a source does to them; else None."""
         if not isinstance(self.extractor, FeatureExtractor | TextExtractor):

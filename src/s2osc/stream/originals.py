@@ -18,6 +18,20 @@ class Originals(NamedTuple):
     def of(cls, features: np.ndarray, items: np.ndarray) -> "Originals":
         return cls(_digests(features), items)
 
+    @classmethod
+    def restored(cls, keys: np.ndarray, items: np.ndarray) -> "Originals":
+        """Of what was written; refused where it does not fit together."""
+        if keys.dtype != np.uint8 or keys.shape != (len(items), DIGEST):
+            raise ValueError(f"{len(items)} photos or texts have digests of shape {keys.shape}")
+        if items.dtype == np.uint8 and items.ndim not in (3, 4):
+            raise ValueError(f"photos have the shape {items.shape}")
+        return cls(keys, items)
+
+    @property
+    def texts(self) -> list[str] | None:
+        """None of photos."""
+        return None if self.items.dtype == np.uint8 else [str(text) for text in self.items]
+
     def find(self, features: np.ndarray) -> np.ndarray | None:
         """(m,) what these are features of; None where one of them is not known."""
         rows = self._rows(features)

@@ -41,7 +41,7 @@ from s2osc.settings import change, flatten
 from s2osc.stream.history import WindowRecord
 from s2osc.stream.learner import Incremental, Knowledge
 from s2osc.stream.memory import Memory
-from s2osc.stream.originals import DIGEST, Originals
+from s2osc.stream.originals import Originals
 from s2osc.stream.state import KnownClass, Questions, StreamFacts, StreamState, Waiting
 from s2osc.types import UNSURE, Labelled
 from s2osc.version import __version__
@@ -339,16 +339,9 @@ def _describe(state: StreamState, objects: dict[str, str]) -> JsonObject:
         "history": to_plain(state.history),
         "facts": to_plain(state.facts),
         "former": state.former,
-        "originals": _texts_of(state.originals),
+        "originals": state.originals and state.originals.texts,
         "objects": objects,
     }
-
-
-def _texts_of(originals: Originals | None) -> list[str] | None:
-    """Texts as a list; None of photos, which are an object."""
-    if originals is None or originals.items.dtype == np.uint8:
-        return None
-    return [str(text) for text in originals.items]
 
 
 def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
@@ -374,10 +367,9 @@ def _tensors(state: StreamState) -> dict[str, dict[str, torch.Tensor]]:
         }
         found["asked"] = as_tensors({f"asked.{name}": array for name, array in arrays.items()})
     if state.originals is not None:
-        keys, items = state.originals
-        arrays = {"originals.keys": keys}
-        if items.dtype == np.uint8:
-            arrays["originals.items"] = items
+        arrays = {"originals.keys": state.originals.keys}
+        if state.originals.texts is None:
+            arrays["originals.items"] = state.originals.items
         found["originals"] = as_tensors(arrays)
     return found
 
@@ -468,20 +460,15 @@ def _assemble(values: JsonObject, tensors: dict[str, torch.Tensor], device: str)
 
 
 def _read_originals(values: JsonObject, tensors: dict[str, torch.Tensor]) -> Originals | None:
-    """None also in streams of old, which have none."""
+    """None also in streams of earlier versions, which have none."""
     if "originals.keys" not in tensors:
         return None
-    keys = tensors["originals.keys"].numpy()
     if "originals.items" in tensors:
         items = tensors["originals.items"].numpy()
     else:
         texts = from_plain(tuple[str, ...], values["originals"], "the texts of a stream")
         items = np.array(texts, object)
-    if keys.dtype != np.uint8 or keys.shape != (len(items), DIGEST):
-        raise ValueError(f"{len(items)} photos or texts have {keys.shape[:1]} digests")
-    if items.dtype == np.uint8 and items.ndim not in (3, 4):
-        raise ValueError(f"photos have the shape {items.shape}")
-    return Originals(keys, items)
+    return Originals.restored(tensors["originals.keys"].numpy(), items)
 
 
 def _check_classes(what: str, labels: np.ndarray, n_classes: int, *, lowest: int = 0) -> None:

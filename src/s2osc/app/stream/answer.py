@@ -89,10 +89,10 @@ def learn_labels(
             if answers:
                 learnt = take_answers(state, answers, device=device)
             if others:
-                inputs, raw = read_window_items(state, out, list(others), device)
+                inputs, originals = read_window_items(state, out, list(others), device)
                 more = take_items(learnt.state, inputs, list(others.values()), device=device)
-                if raw is not None and more.state.originals is not None:
-                    more = more._replace(state=with_originals(more.state, inputs, raw))
+                if originals is not None and more.state.originals is not None:
+                    more = more._replace(state=with_originals(more.state, inputs, originals))
                 learnt = more._replace(
                     account=more.account or learnt.account, notes=[*learnt.notes, *more.notes]
                 )
@@ -132,8 +132,8 @@ def read_window_items(
         if missing:
             raise DataError(f"item {missing[0]!r} is not in {origin.pool} any more; put it back")
         items = items.keep([row_of[name] for name in names])
-    raw = represented.raw(items.inputs, items.inputs)
-    return represented.inputs(items.inputs, Stopwatch()), raw and raw.pool
+    inputs = represented.inputs(items.inputs, Stopwatch())
+    return inputs, represented.originals(items.inputs)
 
 
 def check_about_last(given: Answers, state: StreamState, pointer: Pointer, path: Path) -> None:

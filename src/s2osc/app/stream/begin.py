@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from s2osc.app.answer_tables import skipped_note
 from s2osc.app.classify import Request, check_request, choose_method, read_known
 from s2osc.data.inputs import encode_labels
@@ -64,9 +62,9 @@ def init_files(
                 device=device,
                 facts=facts,
             )
-            if represented.has_raw:
-                assert isinstance(items.inputs, np.ndarray)
-                state = with_originals(state, inputs, items.inputs)
+            originals = represented.originals(items.inputs)
+            if originals is not None:
+                state = with_originals(state, inputs, originals)
             store.write(state, "the beginning")
     notes += skipped_note(items.skipped, "they are left out")
     return Begun(state, len(items), notes)
