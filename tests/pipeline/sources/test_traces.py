@@ -10,7 +10,13 @@ from s2osc.data.sources import (
     compress_as_jpeg,
     shift_pixels,
 )
-from s2osc.pipeline.sources.traces import NOISE, image_traces, measure_traces, minor_energy
+from s2osc.pipeline.sources.traces import (
+    NOISE,
+    image_traces,
+    measure_traces,
+    minor_energy,
+    text_traces,
+)
 
 
 def random(seed=0):
@@ -50,6 +56,38 @@ def test_every_change_shows_in_its_trace(change, name, rises, colour):
     images = disks(colour=colour)
     before, after = trace(images, name), trace(change(images), name)
     assert np.mean((after > before) if rises else (after < before)) > 0.9
+
+
+def test_noise_shows_in_colours_where_grey_is_full_of_texture():
+    rough = disks(colour=True)
+    grain = random().integers(-40, 40, rough.shape[:3])
+    rough = np.clip(rough + grain[..., None], 0, 255).astype(np.uint8)
+    noisy = add_noise(rough, 4, seed=0)
+    in_grey, in_colours = (
+        np.mean(trace(noisy, name) > trace(rough, name).max())
+        for name in (NOISE, f"{NOISE} in colours")
+    )
+    assert in_colours == 1
+    assert in_grey < 0.1
+
+
+def test_compression_leaves_less_detail_of_colours():
+    images = random().integers(0, 256, (50, 16, 16, 3)).astype(np.uint8)
+    before, after = (
+        trace(each, "detail of colours") for each in (images, compress_as_jpeg(images, 40))
+    )
+    assert np.all(after < before)
+
+
+def test_a_mistyped_word_is_like_a_word_of_another_text():
+    texts = np.array(["sorting lists", "sorting trees", "srting lists", "sotring trees", "ggraph"])
+    found = text_traces(texts)
+    mistyped = found.columns[:, found.names.index("mistyped words")]
+    assert mistyped.tolist() == [0, 0, 0.5, 0.5, 0]
+
+
+def test_a_word_of_a_million_letters_is_measured_at_once():
+    text_traces(np.array(["a" * 1_000_000, "b"]))
 
 
 def test_a_shift_moves_beginning_and_end_by_as_much():

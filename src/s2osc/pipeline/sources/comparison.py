@@ -128,7 +128,8 @@ def compare_sources(
     columns, groups = signs.columns, [np.arange(signs.columns.shape[1])]
     if traces is not None:
         of_traces = columns.shape[1] + np.arange(len(traces.names))
-        groups += [of_traces, of_traces[np.array(traces.names) == NOISE]]
+        is_noise = np.array([name.startswith(NOISE) for name in traces.names])
+        groups += [of_traces, of_traces[is_noise]]
         columns = np.column_stack([columns, traces.columns])
     strata = sure_strata(is_sure, names, is_spy, is_held_back)
     n_sure = sum(int((~is_held_back[rows]).sum()) for rows in strata)

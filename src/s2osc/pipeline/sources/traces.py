@@ -7,7 +7,8 @@ class alone (``comparison``), so what a trace says about classes cancels out.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from s2osc.seeding import derive
 extmath = lazily("sklearn.utils.extmath")
 
 NOISE = "noise"
-"""The trace of noise, in images and vectors."""
+"""How the traces of noise are named, in images and vectors; a place may follow."""
 COLUMN = "column "
 """How the traces that are columns of vectors are named, before their number."""
 PIXELS_AT_ONCE = 4_000_000
@@ -38,6 +39,8 @@ TEXT = "UO"
 """Kinds of arrays that hold texts."""
 LONG_WORD = re.compile(r"\w{4,}")
 """Words that are long enough to get a typing error."""
+LONGEST_WORD = 30
+"""Letters of a word that is looked at for typing errors: what is longer is none."""
 MOST_COLUMNS = 40
 """Vectors with more columns are compared by so many principal components."""
 MAIN_SHARE = 0.8
@@ -85,11 +88,13 @@ def image_traces(images: np.ndarray) -> Traces:
 
 
 def _image_traces(images: np.ndarray) -> Traces:
-    grey = images.astype(np.float32)
-    grey = grey.mean(axis=3) if grey.ndim == 4 else grey
+    pixels = images.astype(np.float32)
+    grey = pixels.mean(axis=3) if pixels.ndim == 4 else pixels
     found = _of_values(grey.reshape(len(grey), -1)) | _of_position(grey)
     if min(grey.shape[1:]) >= 3:
         found |= _of_texture(grey)
+        if pixels.ndim == 4:
+            found |= _of_colours(pixels)
     return Traces(np.stack(list(found.values()), axis=1).astype(np.float64), tuple(found))
 
 
@@ -141,14 +146,11 @@ def _of_texture(grey: np.ndarray) -> dict[str, np.ndarray]:
     steps = across.mean(axis=(1, 2)) + down.mean(axis=(1, 2))
     wide = np.abs(grey[:, :, 2:] - grey[:, :, :-2]).mean(axis=(1, 2))
     wide = wide + np.abs(grey[:, 2:] - grey[:, :-2]).mean(axis=(1, 2))
-    middle = grey[:, 1:-1, 1:-1]
-    sides = grey[:, :-2, 1:-1] + grey[:, 2:, 1:-1] + grey[:, 1:-1, :-2] + grey[:, 1:-1, 2:]
-    curvature = (4 * middle - sides).reshape(len(grey), -1)
-    smoothest = np.sort(np.abs(curvature), axis=1)[:, : max(1, curvature.shape[1] // 2)]
+    curvature = _curvature(grey)
     found = {
-        NOISE: smoothest.mean(axis=1),  # edges are not in the smoother half of an image
+        NOISE: _smoother_half(curvature),
         "sharpness": np.log((steps + 1e-3) / (wide + 1e-3)),
-        "fine detail": np.log((np.sqrt((curvature**2).mean(axis=1)) + 1e-3) / (steps + 1e-3)),
+        "fine detail": np.log((np.sqrt((curvature**2).mean(axis=(1, 2))) + 1e-3) / (steps + 1e-3)),
     }
     edges = [np.arange(BLOCK - 1, side - 1, BLOCK) for side in (grey.shape[2], grey.shape[1])]
     if all(map(len, edges)):
@@ -157,29 +159,83 @@ def _of_texture(grey: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
+def _of_colours(pixels: np.ndarray) -> dict[str, np.ndarray]:
+    """Of what the channels of images (n, H, W, 3) differ in, where things have hardly any detail.
+
+    Noise is its own in each channel; compression leaves less of colours than of brightness.
+    """
+    red, blue = (_curvature(pixels[..., channel] - pixels[..., 1]) for channel in (0, 2))
+    return {
+        f"{NOISE} in colours": _smoother_half(red) + _smoother_half(blue),
+        "detail of colours": red.mean(axis=(1, 2)) + blue.mean(axis=(1, 2)),
+    }
+
+
+def _curvature(grey: np.ndarray) -> np.ndarray:
+    """(n, H - 2, W - 2) how far each pixel is from the mean of its four neighbours, times four."""
+    middle = grey[:, 1:-1, 1:-1]
+    sides = grey[:, :-2, 1:-1] + grey[:, 2:, 1:-1] + grey[:, 1:-1, :-2] + grey[:, 1:-1, 2:]
+    return np.abs(4 * middle - sides)
+
+
+def _smoother_half(curvature: np.ndarray) -> np.ndarray:
+    """(n,) the mean over the smoother half of each image, in which there are no edges."""
+    flat = curvature.reshape(len(curvature), -1)
+    half = max(1, flat.shape[1] // 2)
+    return np.partition(flat, half - 1, axis=1)[:, :half].mean(axis=1)
+
+
 # --- texts -----------------------------------------------------------------------------------
 
 
 def text_traces(texts: np.ndarray) -> Traces:
     """Of texts (n,): how long they are, what they are written with, and how rare their words are.
 
-    A word with a typing error is found in hardly any other text.
+    A word with a typing error is found in hardly any other text, but one that is like it is.
 
-    >>> found = text_traces(np.array(["Sort a list", "sort the list", "srot a list"]))
+    >>> found = text_traces(np.array(["Sort a list", "sort the list", "srot an atom"]))
     >>> found.columns[:, found.names.index("rare words")].tolist()
+    [0.0, 0.0, 1.0]
+    >>> found.columns[:, found.names.index("mistyped words")].tolist()
     [0.0, 0.0, 0.5]
     """
     words = [LONG_WORD.findall(str(text).lower()) for text in texts]
     n_texts = Counter(word for each in words for word in set(each))
+    mistyped = _mistyped(n_texts)
     columns = {
         "length": [np.log1p(len(str(text))) for text in texts],
         "capitals": [_share(str(text), str.isupper) for text in texts],
         "punctuation": [_share(str(text), lambda c: not c.isalnum()) for text in texts],
         "word length": [_mean(map(len, each)) for each in words],
         "rare words": [_mean(n_texts[word] == 1 for word in each) for each in words],
+        "mistyped words": [_mean(word in mistyped for word in each) for each in words],
         "frequency of words": [_mean(np.log(n_texts[word]) for word in each) for each in words],
     }
     return Traces(np.array(list(columns.values())).T.astype(np.float64), tuple(columns))
+
+
+def _mistyped(n_texts: Mapping[str, int]) -> set[str]:
+    """Words of one text that differ from another word in one letter, not the first or the last.
+
+    It was left out, came twice, is another one or has moved: then both words are the same once an
+    inner letter is taken out of one of them, or out of both.
+    """
+    forms = {word: _without_one_letter(word) for word in n_texts if len(word) <= LONGEST_WORD}
+    n_words = Counter(chain.from_iterable(forms.values()))
+    return {
+        word
+        for word, own in forms.items()
+        if n_texts[word] == 1 and any(n_words[form] > 1 for form in own)
+    }
+
+
+def _without_one_letter(word: str) -> set[str]:
+    """The word, and what is left of it without one of its inner letters.
+
+    >>> sorted(_without_one_letter("sort"))
+    ['sort', 'sot', 'srt']
+    """
+    return {word, *(word[:at] + word[at + 1 :] for at in range(1, len(word) - 1))}
 
 
 def _share(text: str, is_such: Callable[[str], bool]) -> float:
