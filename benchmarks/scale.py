@@ -1,15 +1,17 @@
 """How does the cost of a pool grow, and what does an engine add?
 
     python benchmarks/scale.py [--sizes 10000,100000,1000000] [--ray 1,2] [--to FILE.json]
+    python benchmarks/scale.py --sizes 10000000 --share .001 --labelled 20000 [--to FILE.json]
     python benchmarks/scale.py --show FILE.json [--figure FILE.png]
 
-Gaussian classes of 128 numbers, one item in fifty of a class that is not known, as Parquet files of
-at most half a million rows. Each run is `s2osc classify` in a process of its own, with as many
-threads as there are cores, or with ``--threads``. Printed are its wall time, its seconds of a
-core, the cost per item of the steps that go through the pool, and its peak of memory. ``--show``
-also tells what each item more than in the next smaller run took of a core: nothing is in it that
-every run pays alike. ``--ray`` runs the sizes that ``--ray-sizes`` names with so many workers of
-Ray, too; its start is told apart.
+Gaussian classes of 128 numbers, one item in fifty, or a share of ``--share``, of a class that is
+not known, as Parquet files of at most half a million rows. Each run is `s2osc classify` in a
+process of its own, with as many threads as there are cores, or with ``--threads``. Printed are its
+wall time, its seconds of a core, the cost per item of the steps that go through the pool, and its
+peak of memory, then how many items are called unknown, and how many rightly. ``--show`` also tells
+what each item more than in the next smaller run took of a core: nothing is in it that every run
+pays alike. ``--ray`` runs the sizes that ``--ray-sizes`` names with so many workers of Ray, too; its
+start is told apart.
 
 All of it takes half an hour. It can be done in portions: ``--to`` keeps what the record has of
 other runs, ``--folder`` keeps the items, and ``--prepare`` makes them and stops.
@@ -33,12 +35,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from s2osc.version import versions
 
-WIDTH, N_FACTORS, N_CLASSES, N_KNOWN_ITEMS = 128, 30, 10, 5_000
-SHARE = 0.02
+WIDTH, N_FACTORS, N_CLASSES = 128, 30, 10
+SHARE, N_LABELLED = 0.02, 5_000
 ROWS_OF_FILE, ROWS_OF_GROUP = 500_000, 65_536
 PER_ITEM = ("strangeness", "sample", "answer")
 """Steps whose cost is in proportion to the pool."""
@@ -50,11 +53,19 @@ MOST_SECONDS, MOST_MEGABYTES = 15 * 60.0, 1.5 * 1_024
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a run took."""
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A pool of n items, a share of them of a class that is not known."""
 
     n: int
+    share: float = SHARE
+    labelled: int = N_LABELLED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost(Task):
+    """What a run took."""
+
     engine: str
     workers: int  # of Ray; 0: one process
     threads: int  # of this process
@@ -65,10 +76,12 @@ class Cost:
     megabytes: float  # at the peak, of the process that was started
     unknown: int  # called so
     load: float  # of the machine, after it
+    found: int | None = None  # of the class that is not known, called so; None in old records
+    p_value: float | None = None  # of the test whether anything is unknown
 
     @property
-    def which(self) -> tuple[int, str, int, int]:
-        return self.n, self.engine, self.workers, self.threads
+    def which(self) -> tuple[int, str, int, int, float, int]:
+        return self.n, self.engine, self.workers, self.threads, self.share, self.labelled
 
     @property
     def passes(self) -> float:
@@ -109,32 +122,47 @@ class Items:
         return (self.centres[labels] + noise) @ self.mix + np.float32(0.3) * rest
 
 
-def write_items(folder: Path, n: int) -> None:
-    """Labelled items and a pool of n, if they are not there yet."""
+def write_items(folder: Path, task: Task) -> None:
+    """Labelled items and a pool, if they are not there yet."""
     if (folder / "known.npz").exists():
         return
     items, random = Items(), np.random.default_rng(1)
-    known_labels = random.integers(0, N_CLASSES, N_KNOWN_ITEMS)
+    known_labels = random.integers(0, N_CLASSES, task.labelled)
     known = items.draw(known_labels)
     (folder / "pool").mkdir(parents=True, exist_ok=True)
-    for number, start in enumerate(range(0, n, ROWS_OF_FILE)):
-        size = min(ROWS_OF_FILE, n - start)
+    is_unknown = []
+    for number, start in enumerate(range(0, task.n, ROWS_OF_FILE)):
+        size = min(ROWS_OF_FILE, task.n - start)
         labels = random.integers(0, N_CLASSES, size)
-        labels[random.random(size) < SHARE] = N_CLASSES
+        labels[random.random(size) < task.share] = N_CLASSES
+        is_unknown.append(labels == N_CLASSES)
         values = pa.array(items.draw(labels).ravel())
         table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(values, WIDTH)})
         path = folder / "pool" / f"{number:03}.parquet"
         pq.write_table(table, path, row_group_size=ROWS_OF_GROUP, compression="none")
+    np.save(folder / "is_unknown.npy", np.concatenate(is_unknown))
     np.savez(folder / "known.npz", x=known, y=known_labels)  # last: then all is there
 
 
 # --- runs ------------------------------------------------------------------------------------
 
 
-def run(folder: Path, n: int, workers: int, threads: int) -> Cost:
+def unknown_found(predictions: Path, is_unknown: np.ndarray) -> int:
+    """How many items of the class that is not known are called unknown."""
+    found, start = 0, 0
+    for path in sorted(predictions.glob("*.parquet")):  # in the order of the pool
+        labels = pq.read_table(path, columns=["label"]).column("label")
+        called = pc.equal(labels, "unknown").to_numpy()
+        found += int((called & is_unknown[start : start + len(called)]).sum())
+        start += len(called)
+    return found
+
+
+def run(folder: Path, task: Task, workers: int, threads: int) -> Cost:
     """Classify a pool in a process of its own: without workers here, with them by Ray."""
+    is_unknown = np.load(folder / "is_unknown.npy")
     command = [sys.executable, "-m", "s2osc", "classify", f"--known={folder / 'known.npz'}"]
-    command += [f"--pool={folder / 'pool'}", f"--fit-on={min(50_000, n // 2)}"]
+    command += [f"--pool={folder / 'pool'}", f"--fit-on={min(50_000, task.n // 2)}"]
     command += ["--engine=ray", f"--workers={workers}"] if workers else []
     environment = {name: value for name, value in os.environ.items() if name not in THREADS}
     cores = len(os.sched_getaffinity(0))
@@ -149,10 +177,11 @@ def run(folder: Path, n: int, workers: int, threads: int) -> Cost:
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
         if status:
-            raise SystemExit(f"the run of {n:,} items failed")
+            raise SystemExit(f"the run of {task.n:,} items failed")
         summary = json.loads((out / "summary.json").read_text())
+        found = unknown_found(out / "predictions", is_unknown)
     return Cost(
-        n=n,
+        **asdict(task),
         engine="ray" if workers else "local",
         workers=workers,
         threads=threads,
@@ -163,6 +192,8 @@ def run(folder: Path, n: int, workers: int, threads: int) -> Cost:
         megabytes=round(used.ru_maxrss / 1_024),
         unknown=summary["counts"]["unknown"],
         load=round(os.getloadavg()[0], 1),
+        found=found,
+        p_value=summary["audit"]["test"]["p_value"],
     )
 
 
@@ -180,7 +211,8 @@ def show(cost: Cost) -> None:
     steps = ", ".join(f"{name} {value:.1f}" for name, value in cost.per_step.items())
     print(
         f"{cost.n:>12,} {cost.engine:<5} {cost.workers or cost.threads} {cost.seconds:>8.1f} s"
-        f" {cost.microseconds_per_item:>7.1f} us/item {cost.megabytes:>6.0f} MB   ({steps})",
+        f" {cost.microseconds_per_item:>7.1f} us/item {cost.megabytes:>6.0f} MB"
+        f"   {cost.unknown:,} unknown, {cost.found:,} rightly, p = {cost.p_value:.2g}   ({steps})",
         flush=True,
     )
 
@@ -224,7 +256,7 @@ def misses(costs: Sequence[Cost]) -> list[str]:
     return found
 
 
-def further_items(costs: Sequence[Cost]) -> dict[tuple[int, str, int, int], float]:
+def further_items(costs: Sequence[Cost]) -> dict[tuple[int, str, int, int, float, int], float]:
     """What each item more than in the next smaller run took of a core, in microseconds.
 
     What every run pays alike is not in it, and other work on the machine hardly is. Without Ray,
@@ -295,6 +327,8 @@ def main() -> int:
     parser.add_argument("--ray-sizes", type=numbers, default="1000000")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--threads", type=int, default=cores, help="of each process that is run")
+    parser.add_argument("--share", type=float, default=SHARE, help="of the class not known")
+    parser.add_argument("--labelled", type=int, default=N_LABELLED)
     parser.add_argument("--folder", type=Path, help="for the items, which stay there")
     parser.add_argument("--prepare", action="store_true", help="make the items and stop")
     parser.add_argument("--to", type=Path, help="a record; what it has of other runs stays")
@@ -310,13 +344,15 @@ def main() -> int:
     costs = []
     with kept_or_temporary(options.folder) as folder:
         for n in sorted({*options.sizes, *(options.ray_sizes if options.ray else ())}):
-            write_items(folder / str(n), n)
+            task = Task(n=n, share=options.share, labelled=options.labelled)
+            items = folder / f"{n}-{options.share}-{options.labelled}"
+            write_items(items, task)
             if options.prepare:
                 continue
             runs = [0] if n in options.sizes else []
             runs += options.ray if n in options.ray_sizes else []
             for workers in runs:
-                costs.append(run(folder / str(n), n, workers, options.threads))
+                costs.append(run(items, task, workers, options.threads))
                 show(costs[-1])
                 if options.to:
                     write_costs(options.to, costs)
