@@ -594,7 +594,14 @@ def test_a_class_is_too_rare_for_a_few_calibration_items(n_unknown, n_calibratio
     assert is_too_rare(evidence, n_calibration, DecisionSettings(rule="seeds")) == rare
 
 
-def test_inputs_that_find_a_few_of_many_are_not_taken_for_those_of_a_rare_class():
+@pytest.mark.parametrize(
+    ("n_few", "apart", "by_g"),
+    [
+        pytest.param(8, 2.5, 4.0, id="g finds nearly all"),
+        pytest.param(4, 9.0, 2.5, id="inputs are surer of their few"),
+    ],
+)
+def test_inputs_that_find_a_few_of_many_are_not_taken_for_those_of_a_rare_class(n_few, apart, by_g):
     random = np.random.default_rng(0)
     known, unknown = random.normal(size=450), random.normal(size=50)
 
@@ -611,7 +618,7 @@ def test_inputs_that_find_a_few_of_many_are_not_taken_for_those_of_a_rare_class(
         )
 
     settings = DecisionSettings(rule="seeds")
-    a_few = np.where(np.arange(50) < 8, 2.5, 0.7)
-    by_inputs, by_calibration = evidence(a_few, 1_000), evidence(4, 115)
+    a_few = np.where(np.arange(50) < n_few, apart, 0.7)
+    by_inputs, by_calibration = evidence(a_few, 1_000), evidence(by_g, 115)
     assert is_too_rare(by_inputs, 115, settings)  # by what the inputs find
     assert not finds_clearly_more(by_inputs, by_calibration, settings)

@@ -187,19 +187,19 @@ def finds_clearly_more(
     """Whether most labelled items, judging the inputs, find clearly more than g does.
 
     New items have g alone, so a little more is not enough: it must go beyond the error of a share
-    among so many calibration items.
+    among so many calibration items. As much is unknown as either of them finds.
     """
-    n_seeds = min(by_inputs.n_effective, by_calibration.n_effective)
-    by_i, by_g = (
-        estimated_f_out_at(each, settings, n_seeds=n_seeds) for each in (by_inputs, by_calibration)
-    )
+    both = by_inputs, by_calibration
+    n_seeds = min(each.n_effective for each in both)
+    share = max(share_of_unknown(each).estimate for each in both)
+    by_i, by_g = (estimated_f_out_at(each, settings, n_seeds=n_seeds, share=share) for each in both)
     if by_i > by_g + len(by_calibration.seed_score) ** -0.5:
         return True
     return (
         by_inputs.p_value <= settings.level
         and is_too_rare(by_inputs, len(by_calibration.seed_score), settings)
         # By all their judges: what few cannot set a threshold for is what these are there for.
-        and estimated_f_out_at(by_inputs, settings) > by_g
+        and estimated_f_out_at(by_inputs, settings, share=share) > by_g
     )
 
 

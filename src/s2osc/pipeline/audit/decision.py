@@ -294,14 +294,19 @@ def unknown_curve_for_new(
 
 
 def estimated_f_out_at(
-    evidence: Evidence, settings: DecisionSettings, *, n_seeds: float | None = None
+    evidence: Evidence,
+    settings: DecisionSettings,
+    *,
+    n_seeds: float | None = None,
+    share: float | None = None,
 ) -> float:
     """The estimated F_out of the best allowed threshold on these scores.
 
-    Few seeds make an estimate low. To compare scores that are judged by different numbers of them,
-    give both the same ``n_seeds``.
+    Few seeds make an estimate low, and scores that find little suppose that little is unknown. To
+    compare scores, give both the same ``n_seeds`` and the same ``share`` of the pool that is.
     """
-    share = share_of_unknown(evidence).estimate
-    threshold, curve = choose_threshold(evidence, share, settings), evidence.tails()
+    own_share = share_of_unknown(evidence).estimate
+    threshold, curve = choose_threshold(evidence, own_share, settings), evidence.tails()
     n_seeds = evidence.n_effective if n_seeds is None else n_seeds
+    share = own_share if share is None else share
     return float(statistics.estimated_f_out(curve, share, n_seeds)[curve.place(threshold)])
