@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy import stats
 
 from s2osc.pipeline.filter.signs import Signs
 from s2osc.pipeline.sources import comparison as sources
@@ -14,6 +14,7 @@ from s2osc.pipeline.sources.comparison import (
     Comparison,
     bring_to_pool,
     compare_sources,
+    more_than_a_class,
     move_held_back,
     share_of_sure,
     sure_items,
@@ -97,7 +98,7 @@ def test_the_same_source_is_hardly_ever_taken_for_another(monkeypatch):
     p = np.array([compare(*draw(seed), seed=seed).p_value for seed in range(120)])
     for level in (0.05, 0.2):
         n_wrong = int((p <= level).sum())
-        assert binomtest(n_wrong, len(p), level, alternative="greater").pvalue > 0.01
+        assert stats.binomtest(n_wrong, len(p), level, alternative="greater").pvalue > 0.01
     assert np.mean(p > 0.5) > 0.3  # nor is the test blind
 
 
@@ -274,3 +275,40 @@ def test_a_source_that_moves_all_classes_leaves_no_sure_item():
 def test_without_a_class_to_compare_nothing_is_sure():
     nowhere = np.zeros(len(ROWS), bool)
     assert share_of_sure(nowhere, ROWS % 5, IS_SPY, IS_JUDGE) == 0
+
+
+def noise_of(pool, *classes):
+    """Noise of items around these means, and their labels."""
+    random, means = np.random.default_rng(0), [pool, *classes]
+    added = np.concatenate([mean + 0.1 * random.standard_normal(100) for mean in means])
+    return added, np.repeat(np.arange(len(means)) - 1, 100)
+
+
+def test_noise_of_a_pool_is_compared_with_how_far_classes_lie_apart():
+    near, far = (more_than_a_class(*noise_of(pool, 1, 2, 3)) for pool in (4, 20))
+    # One mean more: 4 lies 2 / sqrt(1 + 1/3) deviations of the means above them.
+    assert near == pytest.approx(stats.t.sf(3**0.5, df=2), abs=0.01)
+    assert far < 0.01
+    assert more_than_a_class(*noise_of(-20, 1, 2, 3)) > 0.99  # less of it is no harm
+
+
+def test_pools_of_a_further_class_have_no_more_noise_than_their_level_says():
+    random, n_low = np.random.default_rng(0), 0
+    for _ in range(1_000):
+        pool, *classes = random.standard_normal(6)
+        n_low += more_than_a_class(*noise_of(pool, *classes)) <= 0.05
+    assert 25 <= n_low <= 75
+
+
+def test_noise_is_not_compared_with_one_class_or_with_hardly_any_item():
+    assert more_than_a_class(*noise_of(5, 1)) == 1
+    added, labels = noise_of(5, 1, 2, 3)
+    few = np.concatenate([np.flatnonzero(labels < 0)[:2], np.flatnonzero(labels >= 0)])
+    assert more_than_a_class(added[few], labels[few]) == 1
+
+
+def test_one_odd_item_is_no_noise_of_a_pool_where_classes_have_none():
+    labels = np.repeat(np.arange(-1, 5), 100)
+    added = np.zeros(len(labels))
+    added[0] = 1.0
+    assert more_than_a_class(added, labels) > 0.1

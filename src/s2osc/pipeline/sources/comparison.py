@@ -149,6 +149,24 @@ def compare_sources(
     )
 
 
+def more_than_a_class(added: np.ndarray, labels: np.ndarray) -> float:
+    """The p-value of "the pool has no more noise than a further class may have".
+
+    ``added`` (n,) is what a source adds, ``labels`` are -1 for the pool. The unit is the class: all
+    of the pool may be of one that is not known, which differs from the known ones as they do from
+    each other. So this needs no item that is surely known, which noise leaves none of: a t test of
+    one mean more, with the error of the pool's own mean.
+    """
+    classes = [added[labels == c] for c in np.unique(labels[labels >= 0])]
+    means = np.array([items.mean() for items in classes if len(items) >= FEWEST_OF_CLASS])
+    pool = added[labels < 0]
+    if len(means) < 2 or len(pool) < FEWEST_SURE:
+        return 1.0
+    apart = pool.mean() - means.mean()
+    error = means.var(ddof=1) * (1 + 1 / len(means)) + pool.var(ddof=1) / len(pool)
+    return float(stats.t.sf(apart / np.sqrt(max(error, 1e-12)), len(means) - 1))
+
+
 def sure_strata(
     is_sure: np.ndarray, names: np.ndarray, is_spy: np.ndarray, is_held_back: np.ndarray
 ) -> list[np.ndarray]:

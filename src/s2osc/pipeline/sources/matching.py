@@ -30,11 +30,19 @@ from s2osc.pipeline.sources.comparison import (
     FEWEST_SURE,
     Comparison,
     compare_sources,
+    more_than_a_class,
     share_of_sure,
     sure_items,
     surest_items,
 )
-from s2osc.pipeline.sources.traces import MOST_COLUMNS, TEXT, Traces, image_traces, measure_traces
+from s2osc.pipeline.sources.traces import (
+    MOST_COLUMNS,
+    TEXT,
+    Traces,
+    added_by_source,
+    image_traces,
+    measure_traces,
+)
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
@@ -58,6 +66,9 @@ CLEARLY_MORE = 0.25
 ENOUGH_TO_ASK = 5_000
 """Items that tell whether what stands out does so from labelled items with a change, too; the time
 that neighbours take grows with the square of it."""
+MOST_OF_SIDE = 300
+"""Items of pool and labelled ones whose noise is compared as a whole, to bound the cost: means are
+known far better than how far classes lie apart."""
 STRONG_NOISE = (0.2, 0.1)
 """Of a column's deviation: the strongest that still counts as a small change, and a weaker one."""
 
@@ -411,7 +422,10 @@ def compare_inputs(
 
 
 def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -> Comparison:
-    """One of two comparisons, that of f's signs being the other, so the p-value is doubled."""
+    """One of two comparisons, that of f's signs being the other, so the p-value is doubled.
+
+    What a source adds to images and texts is compared by itself, too, among all items.
+    """
     assert found.inputs is not None
     signs, names, is_spy, is_judge = found.inputs.free
     if is_sure is None:
@@ -425,7 +439,25 @@ def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -
     last = compare_sources(
         signs, names, is_spy, is_judge, traces, is_sure, left_out=left_out, seed=seed
     )
-    return last._replace(p_value=min(1.0, 2 * last.p_value))
+    p_value = min(last.p_value, _added_to_pool(found, left_out, seed=seed))
+    return last._replace(p_value=min(1.0, 2 * p_value))
+
+
+def _added_to_pool(found: Matched, left_out: np.ndarray, *, seed: int) -> float:
+    """The p-value of "no source has added anything to the items of the pool", by a sample.
+
+    Training items that were chosen, not drawn, are no sample of their class, and left out.
+    """
+    assert found.inputs is not None
+    labels, pooled = found.inputs.labels, found.pooled
+    if not pooled.training_is_random:
+        left_out = left_out | (np.arange(len(labels)) >= len(pooled.inputs))
+    random = rng(seed, "added")
+    sides = (labels < 0) & ~left_out, (labels >= 0) & ~left_out
+    rows = [random.permutation(np.flatnonzero(side))[:MOST_OF_SIDE] for side in sides]
+    sample = np.sort(np.concatenate(rows))
+    added = added_by_source(found.originals(sample)) if len(sample) else None
+    return 1.0 if added is None else more_than_a_class(added, labels[sample])
 
 
 def _traces_of_rows(found: Matched, rows: np.ndarray, n: int) -> Traces:

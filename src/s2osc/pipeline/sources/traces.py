@@ -25,6 +25,7 @@ NOISE = "noise"
 """How the traces of noise are named, in images and vectors; a place may follow."""
 COLUMN = "column "
 """How the traces that are columns of vectors are named, before their number."""
+MISTYPED = "mistyped words"
 PIXELS_AT_ONCE = 4_000_000
 """Of images whose traces are measured together, to bound the memory."""
 BLOCK = 8
@@ -77,14 +78,36 @@ def measure_traces(
     return Traces(np.column_stack([columns, energy]), names)
 
 
+def added_by_source(items: np.ndarray) -> np.ndarray | None:
+    """(n,) what a source adds, and all classes have about as much of; None of vectors.
+
+    Noise of images, in their colours if they have any, and mistyped words of texts.
+    """
+    if items.dtype.kind in TEXT:
+        traces = text_traces(items)
+        return traces.columns[:, traces.names.index(MISTYPED)]
+    if items.dtype != np.uint8 or min(items.shape[1:3]) < 3:
+        return None
+    parts = []
+    for rows in _image_chunks(items):
+        pixels = items[rows].astype(np.float32)
+        in_colours = [pixels[..., c] - pixels[..., 1] for c in (0, 2)] if pixels.ndim == 4 else []
+        parts.append(sum(_smoother_half(_curvature(each)) for each in in_colours or [pixels]))
+    return np.log1p(np.concatenate(parts))
+
+
 # --- images ----------------------------------------------------------------------------------
 
 
 def image_traces(images: np.ndarray) -> Traces:
     """Of images (n, H, W) or (n, H, W, 3), uint8."""
-    at_once = max(1, PIXELS_AT_ONCE // max(1, int(np.prod(images.shape[1:]))))
-    parts = [_image_traces(images[rows]) for rows in chunks(max(len(images), 1), at_once)]
+    parts = [_image_traces(images[rows]) for rows in _image_chunks(images)]
     return Traces(np.concatenate([part.columns for part in parts]), parts[0].names)
+
+
+def _image_chunks(images: np.ndarray) -> list[slice]:
+    at_once = max(1, PIXELS_AT_ONCE // max(1, int(np.prod(images.shape[1:]))))
+    return chunks(max(len(images), 1), at_once)
 
 
 def _image_traces(images: np.ndarray) -> Traces:
@@ -208,7 +231,7 @@ def text_traces(texts: np.ndarray) -> Traces:
         "punctuation": [_share(str(text), lambda c: not c.isalnum()) for text in texts],
         "word length": [_mean(map(len, each)) for each in words],
         "rare words": [_mean(n_texts[word] == 1 for word in each) for each in words],
-        "mistyped words": [_mean(word in mistyped for word in each) for each in words],
+        MISTYPED: [_mean(word in mistyped for word in each) for each in words],
         "frequency of words": [_mean(np.log(n_texts[word]) for word in each) for each in words],
     }
     return Traces(np.array(list(columns.values())).T.astype(np.float64), tuple(columns))
