@@ -5,14 +5,11 @@ import pytest
 
 from s2osc.data.sources import add_noise
 from s2osc.errors import SettingsError
-from s2osc.pipeline import large_pool
-from s2osc.pipeline.large_pool import (
-    answer_items,
-    draw_sample,
-    fit_large_pool,
-    fit_sample,
-    plan_fit,
-)
+from s2osc.pipeline.large_pool import plan as plan_module
+from s2osc.pipeline.large_pool.answer import answer_items
+from s2osc.pipeline.large_pool.fit import fit_sample
+from s2osc.pipeline.large_pool.plan import draw_sample, plan_fit
+from s2osc.pipeline.large_pool.whole import fit_large_pool
 from s2osc.pipeline.sources.matching import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Labelled
@@ -107,7 +104,7 @@ def embed(photos):
 @pytest.mark.usefixtures("just_as_users_get_it")
 def test_photos_of_another_camera_are_compared_as_photos_in_a_large_pool(monkeypatch):
     """Some of the pool, drawn evenly, show what its camera does; labelled photos get it."""
-    monkeypatch.setattr(large_pool, "MOST_COMPARED", 400)
+    monkeypatch.setattr(plan_module, "MOST_COMPARED", 400)
     images, labels = make_images(900, 3)
     is_labelled = np.arange(len(images)) % 3 == 0
     pool = add_noise(images[~is_labelled], 12, seed=9)
