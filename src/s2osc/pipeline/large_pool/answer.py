@@ -32,6 +32,15 @@ class LargeFit:
     k: int
     n_steps: dict[str, int]
 
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether the test finds nothing unknown; False without seeds."""
+        return self.audit is not None and self.audit.nothing_unknown
+
+    @property
+    def sources_differ(self) -> bool:
+        return self.evidence is not None and self.evidence.sources_differ
+
 
 class Scores(NamedTuple):
     """What a model measures about n items."""

@@ -1,11 +1,12 @@
 """Fit the method on a sample of a large pool, and judge it by items that went the way of all."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from s2osc.pipeline.audit import unknown_test
-from s2osc.pipeline.audit.calibration import join_held_back
+from s2osc.pipeline.audit.calibration import Pool, join_held_back
 from s2osc.pipeline.audit.confidence import Confidence, cross_fitted, fit_names, reliability
 from s2osc.pipeline.audit.decision import (
     Evidence,
@@ -14,15 +15,21 @@ from s2osc.pipeline.audit.decision import (
     unknown_curve_for_new,
 )
 from s2osc.pipeline.audit.outcome import decide
+from s2osc.pipeline.labelled_roles import Roles
 from s2osc.pipeline.large_pool.answer import LargeFit, score_in_chunks, score_items
-from s2osc.pipeline.large_pool.plan import Plan, Sample
+from s2osc.pipeline.large_pool.plan import Plan, Sample, plan_fit
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import CalibrationScores, OpenSetModel
-from s2osc.pipeline.sampling import NearestReference
-from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution
+from s2osc.pipeline.sources.changes import Change
 from s2osc.pipeline.sources.matching import Matched
-from s2osc.pipeline.teacher import train_teacher
+from s2osc.pipeline.sources.suspicion import (
+    match_of_suspected,
+    suspected_sources,
+    unless_explained,
+)
+from s2osc.pipeline.teacher import TeacherOutputs, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.types import Labelled
 
@@ -44,40 +51,67 @@ def fit_sample(
     """Fit the method on the sample; judge it by items that went the way of all others.
 
     ``sampled`` and ``judged`` are the items in the rows ``sample.pool`` and ``sample.judged``.
-    ``by_raw`` is the match of photos or texts, whose labelled items the plan was made of.
+    ``by_raw`` is the match of photos or texts, whose labelled items the plan was made of. What was
+    found must stand out from labelled ones with a change that is only suspected, too.
     """
     roles, seed = plan.roles, plan.seed
     with clock("sources"):
-        # What is joined here is needed for one step each: the names end with it.
         scaling = fit_scaling(
             roles.training.inputs, np.concatenate([judged, roles.calibration.inputs])
         )
-        of_calibration = roles.calibration.inputs[sample.calibration]
-        pooled = join_held_back(
-            scaling.transform(np.concatenate([sampled, of_calibration])),
-            scaling.transform_items(roles.held_back),
-            roles.held_back_weights,
-            item_weights=sample.drawn.weights(plan.strangeness.strata(roles.held_back.inputs)),
-            is_extra=~sample.drawn.is_even,
-            seed=seed,
-        )
-        matched = method.match(scaling.transform_items(roles.training), pooled, seed=seed)
+        matched = method.match(*join_sample(roles, sample, sampled, scaling, seed=seed), seed=seed)
         if by_raw is not None:
             matched = matched.after(by_raw)
     with clock("teacher"):
         teacher, of_training = train_teacher(
             matched.training, method.teacher, method.augmentation, seed=seed, device=device
         )
-    of_sample = Stopwatch()
-    solution = method.solve(teacher, of_training, matched, of_sample, seed=seed, device=device)
-    # What the sample is answered in does not grow with the pool, as the answer for all does.
-    clock.include(of_sample, {"answer": SAMPLE_ANSWER})
-    with clock("judge"):
-        calibration = scaling.transform_items(roles.calibration)
-        for change in matched.changes:
-            changed = change.apply(calibration.inputs, seed=seed)
-            calibration = Labelled(changed, calibration.labels)
-        return judge_sample(method, plan, solution.with_scaling(scaling), judged, calibration)
+
+    def fit_matched(
+        plan: Plan, matched: Matched, of_training: TeacherOutputs, changes: Sequence[Change]
+    ) -> LargeFit:
+        of_sample = Stopwatch()
+        solution = method.solve(teacher, of_training, matched, of_sample, seed=seed, device=device)
+        # What the sample is answered in does not grow with the pool, as the answer for all does.
+        clock.include(of_sample, {"answer": SAMPLE_ANSWER})
+        with clock("judge"):
+            calibration = scaling.transform_items(plan.roles.calibration)
+            for change in changes:
+                changed = change.apply(calibration.inputs, seed=seed)
+                calibration = Labelled(changed, calibration.labels)
+            return judge_sample(method, plan, solution.with_scaling(scaling), judged, calibration)
+
+    def explained_by(suspected: Matched) -> LargeFit | None:
+        with clock("sources"):
+            changed = plan_fit(suspected.features, method.seeds, fit_on=plan.fit_on, seed=seed)
+            if stands_out_by_strangeness(changed, judged, method.decision.level):
+                return None
+            again = sample.with_calibration(changed.roles.calibration, seed=seed)
+            training, pooled = join_sample(changed.roles, again, sampled, scaling, seed=seed)
+            match = match_of_suspected(suspected, training, pooled, seed=seed)
+        # f stays as it is, and so does the scale: as in a pool that is no sample.
+        fit = fit_matched(changed, match, teacher.outputs(training.inputs), ())
+        return fit if fit.finds_nothing and not fit.sources_differ else None
+
+    fit = fit_matched(plan, matched, of_training, matched.changes)
+    if by_raw is None or fit.audit is None or fit.finds_nothing:
+        return fit
+    return unless_explained(fit, suspected_sources(by_raw, seed=seed), explained_by)
+
+
+def join_sample(
+    roles: Roles, sample: Sample, sampled: np.ndarray, scaling: Scaling, *, seed: int
+) -> tuple[Labelled, Pool]:
+    """Training items, and the sample with held-back ones after it, all of them scaled."""
+    of_calibration = roles.calibration.inputs[sample.calibration]
+    return scaling.transform_items(roles.training), join_held_back(
+        scaling.transform(np.concatenate([sampled, of_calibration])),
+        scaling.transform_items(roles.held_back),
+        roles.held_back_weights,
+        item_weights=sample.weights(roles.held_back),
+        is_extra=~sample.drawn.is_even,
+        seed=seed,
+    )
 
 
 def judge_sample(
@@ -109,17 +143,14 @@ def judge_sample(
     is_right = of_calibration.nearest == calibration.labels
     named = fit_names(of_calibration.softmax, is_right, weights)
     confidence = Confidence(named)
-    by_inputs = plan.strangeness.measure(plan.roles.others.inputs)
     p_value = trust.audit.test.p_value
     if isinstance(model, OpenSetModel):
-        p_value = pool_p_value(
+        by_g = p_value_of_scores(
             (of_pool.score, of_pool.nearest),
             (of_calibration.score, of_calibration.nearest),
             calibration.labels,
-            plan.strangeness.measure(judged),
-            by_inputs,
-            plan.roles.others.labels,
         )
+        p_value = min(1.0, 2 * min(by_g, p_value_of_strangeness(plan, judged)))
     evidence = Evidence(
         score=of_pool.score,
         nearest=of_pool.nearest,
@@ -144,10 +175,11 @@ def judge_sample(
     else:
         calibrated = CalibrationScores(of_calibration.score, weights)
         model = replace(model, confidence=confidence, calibration=calibrated)
-    n_judges = len(by_inputs.names)
     audit = replace(
         decision.audit.of_same_fit(trust.audit),
-        findable_share=unknown_test.findable_share(len(judged), n_judges, settings.level),
+        findable_share=unknown_test.findable_share(
+            len(judged), len(plan.roles.others), settings.level
+        ),
         reliability=reliability(
             cross_fitted(of_calibration.softmax, is_right, weights, seed=seed), is_right
         ),
@@ -163,24 +195,27 @@ def judge_sample(
     )
 
 
-def pool_p_value(
-    of_pool: tuple[np.ndarray, np.ndarray],
-    of_calibration: tuple[np.ndarray, np.ndarray],
-    calibration_labels: np.ndarray,
-    pool_by_inputs: NearestReference,
-    judges_by_inputs: NearestReference,
-    judge_labels: np.ndarray,
-) -> float:
-    """The p-value of "nothing is unknown": by g and its calibration items, and by the inputs.
+def p_value_of_strangeness(plan: Plan, judged: np.ndarray) -> float:
+    """The p-value of "nothing is unknown" by the inputs.
 
     Strangeness has learnt from the references alone, so all other labelled items judge it.
     """
-    p_values = []
-    for pool, judges, classes in (
-        (of_pool, of_calibration, calibration_labels),
-        (pool_by_inputs, judges_by_inputs, judge_labels),
-    ):
-        scores, names = (np.concatenate(pair) for pair in zip(pool, judges, strict=True))
-        labels = np.append(np.full(len(pool[0]), -1), classes)
-        p_values.append(unknown_test.anything_unknown_in_any_mix(scores[:, None], names, labels))
-    return min(1.0, 2 * min(p_values))
+    others = plan.roles.others
+    of_pool, of_judges = map(plan.strangeness.measure, (judged, others.inputs))
+    return p_value_of_scores(of_pool, of_judges, others.labels)
+
+
+def stands_out_by_strangeness(plan: Plan, judged: np.ndarray, level: float) -> bool:
+    """Whether the inputs alone say at a level that something is unknown, whatever g says."""
+    return p_value_of_strangeness(plan, judged) <= level / 2
+
+
+def p_value_of_scores(
+    of_pool: tuple[np.ndarray, np.ndarray],
+    of_judges: tuple[np.ndarray, np.ndarray],
+    classes: np.ndarray,
+) -> float:
+    """The same by scores and names of pool and judges, of these classes."""
+    scores, names = (np.concatenate(pair) for pair in zip(of_pool, of_judges, strict=True))
+    labels = np.append(np.full(len(of_pool[0]), -1), classes)
+    return unknown_test.anything_unknown_in_any_mix(scores[:, None], names, labels)

@@ -11,6 +11,7 @@ from s2osc.pipeline.sampling import (
     SKIPPED,
     Drawn,
     Strangeness,
+    draw_at_rates,
     draw_evenly,
     draw_strata,
     fit_strangeness,
@@ -57,10 +58,32 @@ def plan_fit(known: Labelled, settings: SeedSettings, *, fit_on: int, seed: int)
 class Sample(NamedTuple):
     """Rows of the pool and of the calibration items that the method is fitted on."""
 
-    drawn: Drawn
+    strangeness: Strangeness  # by which it was drawn
+    drawn: Drawn  # rows of the pool, then calibration items
+    n_pool: int
     pool: np.ndarray  # rows of the pool, sorted
     calibration: np.ndarray  # rows of the calibration items
     judged: np.ndarray  # rows of the pool, drawn evenly, sorted
+
+    def weights(self, items: Labelled) -> np.ndarray:
+        """(n,) how often items that are as strange as these are in the sample."""
+        return self.drawn.weights(self.strangeness.strata(items.inputs))
+
+    def with_calibration(self, calibration: Labelled, *, seed: int) -> "Sample":
+        """The same rows of the pool; of these items as many as of items that are as strange."""
+        n, drawn = len(self.pool), self.drawn
+        strata = self.strangeness.strata(calibration.inputs)
+        again = draw_at_rates(strata, drawn.rates, seed=seed)
+        rows, is_even = (
+            np.append(of_pool[:n], of_calibration)
+            for of_pool, of_calibration in (
+                (drawn.rows, self.n_pool + again.rows),
+                (drawn.is_even, again.is_even),
+            )
+        )
+        return self._replace(
+            drawn=drawn._replace(rows=rows, is_even=is_even), calibration=again.rows
+        )
 
 
 def draw_compared(n_rows: int, item_bytes: int, *, seed: int) -> np.ndarray:
@@ -83,7 +106,9 @@ def draw_sample(plan: Plan, strata: np.ndarray, judged: np.ndarray | None = None
     is_pool = drawn.rows < len(strata)
     judged = draw_judged(plan, len(strata)) if judged is None else judged
     return Sample(
+        strangeness=plan.strangeness,
         drawn=drawn,
+        n_pool=len(strata),
         pool=drawn.rows[is_pool],
         calibration=drawn.rows[~is_pool] - len(strata),
         judged=judged[strata[judged] != SKIPPED],
