@@ -96,7 +96,9 @@ def fit_sample(
     fit = fit_matched(plan, matched, of_training, matched.changes)
     if by_raw is None or fit.audit is None or fit.finds_nothing:
         return fit
-    return unless_explained(fit, suspected_sources(by_raw, seed=seed), explained_by)
+    with clock("sources"):
+        suspected = list(suspected_sources(by_raw, seed=seed))
+    return unless_explained(fit, suspected, explained_by)
 
 
 def join_sample(
