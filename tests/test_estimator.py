@@ -27,7 +27,7 @@ from s2osc import estimator as estimator_module
 from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, SettingsError
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit import outcome
-from s2osc.pipeline.large_pool import fit_large_pool
+from s2osc.pipeline.large_pool.whole import fit_large_pool
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model, save_model
 from texts import easy_texts, write_package

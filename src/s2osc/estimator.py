@@ -54,7 +54,7 @@ from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
-from s2osc.pipeline.large_pool import OverRows, at_once, fit_large_pool
+from s2osc.pipeline.large_pool.whole import OverRows, at_once, fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation

@@ -245,21 +245,36 @@ def test_a_table_is_written_in_few_row_groups_however_small_its_batches(tmp_path
     assert [written.metadata.row_group(i).num_rows for i in groups] == [12, 12]
 
 
+def without_a_header(content, _vectors):
+    return content[:4] + bytes(996) + content[1_000:]
+
+
+def with_another_number(content, vectors):
+    """As a file without checksums is damaged that can be read nevertheless."""
+    place = content.index(vectors[500, 0].tobytes())
+    return content[:place] + np.float32(1e6).tobytes() + content[place + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (without_a_header, "2.parquet cannot be read ("),
+        (with_another_number, "2.parquet cannot be read (row group 2 is damaged: `v` holds"),
+    ],
+)
 def test_damage_within_a_file_is_one_line_and_the_mended_run_goes_on(
-    data, tmp_path, quick, in_memory, capsys
+    data, tmp_path, quick, in_memory, capsys, damage, words
 ):
     pool = tmp_path / "pool"
     pool.mkdir()
     for path in sorted((data / "pool").iterdir()):
         (pool / path.name).write_bytes(path.read_bytes())
     whole = (pool / "2.parquet").read_bytes()
-    damaged = bytearray(whole)
-    damaged[4:1_000] = bytes(996)
-    (pool / "2.parquet").write_bytes(damaged)
+    (pool / "2.parquet").write_bytes(damage(whole, np.load(data / "pool.npy")))
     out = tmp_path / "out"
     assert classify(tmp_path, "pool", out, quick, f"--known={data / 'known.npz'}") == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "2.parquet cannot be read" in line
+    assert words in line
     assert list((out / "work").glob("strata-00000-*.npy"))
     (pool / "2.parquet").write_bytes(whole)
     assert classify(tmp_path, "pool", out, quick, f"--known={data / 'known.npz'}") == 0

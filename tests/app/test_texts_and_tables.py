@@ -354,7 +354,7 @@ def test_texts_of_a_large_pool_are_compared_as_texts_in_parts_as_in_memory(
         return match(self, known, pool, raw, seed=seed)
 
     monkeypatch.setattr(S2OSCMethod, "match_raw", recorded)
-    monkeypatch.setattr("s2osc.pipeline.large_pool.MOST_COMPARED", 100)
+    monkeypatch.setattr("s2osc.pipeline.large_pool.plan.MOST_COMPARED", 100)
     labels = ["fruit", "tools", "music"] * 200
     texts = easy_texts(labels, 1)
     texts[5] = ""  # is left out

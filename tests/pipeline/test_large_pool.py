@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import add_noise
+from s2osc.data.sources import add_noise, add_typing_errors
 from s2osc.errors import SettingsError
-from s2osc.pipeline import large_pool
-from s2osc.pipeline.large_pool import (
-    answer_items,
-    draw_sample,
-    fit_large_pool,
-    fit_sample,
-    plan_fit,
-)
+from s2osc.pipeline.large_pool import plan as plan_module
+from s2osc.pipeline.large_pool.answer import answer_items
+from s2osc.pipeline.large_pool.fit import fit_sample
+from s2osc.pipeline.large_pool.plan import draw_sample, plan_fit
+from s2osc.pipeline.large_pool.whole import fit_large_pool
 from s2osc.pipeline.sources.matching import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_images
+from texts import WORDS, easy_texts, embed_texts
 
 FIT_ON = 600
 
@@ -107,7 +105,7 @@ def embed(photos):
 @pytest.mark.usefixtures("just_as_users_get_it")
 def test_photos_of_another_camera_are_compared_as_photos_in_a_large_pool(monkeypatch):
     """Some of the pool, drawn evenly, show what its camera does; labelled photos get it."""
-    monkeypatch.setattr(large_pool, "MOST_COMPARED", 400)
+    monkeypatch.setattr(plan_module, "MOST_COMPARED", 400)
     images, labels = make_images(900, 3)
     is_labelled = np.arange(len(images)) % 3 == 0
     pool = add_noise(images[~is_labelled], 12, seed=9)
@@ -118,6 +116,53 @@ def test_photos_of_another_camera_are_compared_as_photos_in_a_large_pool(monkeyp
     assert "noise" in change
     assert found.trust.audit.nothing_unknown
     assert not (found.answer.labels == UNKNOWN).any()
+
+
+def fit_to_texts_with_typing_errors(n_classes):
+    """Labelled texts of the first classes; a pool of all, in which typing errors hardly show."""
+    labels, classes = np.arange(300) % n_classes, np.arange(1_500) % 3
+    known, texts = (
+        np.array(easy_texts([list(WORDS)[c] for c in each], seed=seed))
+        for each, seed in ((labels, 1), (classes, 101))
+    )
+    pool = add_typing_errors(texts, 0.2, seed=2)
+    items, features = Labelled(embed_texts(known), labels), embed_texts(pool)
+    raw = RawItems(pool, known, embed_texts)
+    return fit_large_pool(SEEDED, items, features, fit_on=FIT_ON, seed=0, raw=raw), classes
+
+
+def test_typing_errors_that_are_only_suspected_are_no_discovery_in_a_large_pool():
+    found, classes = fit_to_texts_with_typing_errors(3)
+    audit = found.trust.audit
+    assert audit.nothing_unknown
+    assert audit.source_is_suspected
+    assert "typing errors" in audit.sources.changes[0]
+    assert (found.answer.labels == classes).mean() > 0.8
+
+
+def test_what_stands_out_from_texts_with_suspected_typing_errors_is_found_in_a_large_pool():
+    found, classes = fit_to_texts_with_typing_errors(2)
+    called = found.answer.labels == UNKNOWN
+    assert called[classes == 2].mean() > 0.8
+    sources = found.trust.audit.sources
+    assert sources is None or not sources.changes
+
+
+def test_changed_calibration_items_are_drawn_as_often_as_items_that_are_as_strange():
+    known, pool, _ = blobs(2_000, (3_000, 3_000, 3_000), seed=2)
+    plan = plan_fit(known, SEEDED.seeds, fit_on=5_000, seed=0)
+    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    noise = np.random.default_rng(0).normal(size=plan.roles.calibration.inputs.shape)
+    changed = (plan.roles.calibration.inputs + noise).astype(np.float32)
+    again = sample.with_calibration(Labelled(changed, plan.roles.calibration.labels), seed=0)
+    expected = sample.drawn.rates[plan.strangeness.strata(changed)].sum()
+    assert expected > 1.5 * len(sample.calibration)
+    assert abs(len(again.calibration) - expected) < 4 * np.sqrt(expected)
+    assert again.pool is sample.pool
+    n = len(again.pool)
+    np.testing.assert_array_equal(again.drawn.rows[:n], again.pool)
+    np.testing.assert_array_equal(again.drawn.rows[n:] - len(pool), again.calibration)
+    assert len(again.drawn.is_even) == len(again.drawn.rows)
 
 
 def test_a_known_item_of_the_pool_and_a_calibration_item_change_places(rare):

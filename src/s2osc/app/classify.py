@@ -58,7 +58,8 @@ from s2osc.nets.backbones import (
 from s2osc.nets.text_models import load_text_model
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.decision import number_classes
-from s2osc.pipeline.large_pool import check_fit_on, fit_large_pool
+from s2osc.pipeline.large_pool.plan import check_fit_on
+from s2osc.pipeline.large_pool.whole import fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.photo_preparation import load_start, measure_cost
 from s2osc.pipeline.presets import build_method, choose_preset

@@ -1,7 +1,7 @@
 """The main job for a pool that is read in parts: never more than a few batches are in memory.
 
     strata      how strange every item is (``pipeline/sampling.py``), part by part
-    fit         on a sample, with the judges of the whole pool (``pipeline/large_pool.py``)
+    fit         on a sample, with the judges of the whole pool (``pipeline/large_pool``)
     answer      part by part, each written as it comes
 
 A run that was stopped goes on at the part where it was.
@@ -41,16 +41,15 @@ from s2osc.errors import collect_warnings
 from s2osc.files import as_json, guarded, read_json, write_whole, writing
 from s2osc.pipeline.audit.decision import DecisionSettings
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.large_pool import (
+from s2osc.pipeline.large_pool.answer import LargeFit, answer_items
+from s2osc.pipeline.large_pool.fit import fit_sample
+from s2osc.pipeline.large_pool.plan import (
     N_JUDGED,
-    LargeFit,
     Plan,
     Sample,
-    answer_items,
     draw_compared,
     draw_judged,
     draw_sample,
-    fit_sample,
     plan_fit,
 )
 from s2osc.pipeline.method import S2OSCMethod

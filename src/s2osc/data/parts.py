@@ -27,6 +27,7 @@ from s2osc.arrays import chunks
 from s2osc.data.columns import Table
 from s2osc.data.images import find_images, is_hidden, is_image_name
 from s2osc.data.inputs import Source
+from s2osc.data.parquet_damage import DamageCheck
 from s2osc.data.tables import as_inputs, table_contents, with_usual_names
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, reason
@@ -113,7 +114,9 @@ class PartedPool:
         name, first = self.files[part.file], part.first
         with guarded(Path(name), ADVICE), opened(name) as file:
             parquet = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True)
+            check = DamageCheck(parquet, part.pieces)
             for batch in parquet.iter_batches(self.batch_rows, row_groups=list(part.pieces)):
+                check.see(batch)
                 table = with_usual_names(pa.Table.from_batches([batch]))
                 found = table_contents(table, Path(name), self.text_column, first=first)
                 first += len(found.names)

@@ -23,6 +23,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from s2osc.data.columns import Table
+from s2osc.data.parquet_damage import DamageCheck
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, reason
 from s2osc.text import clean_items, clean_name, clean_text, from_csv_cell, listed
@@ -200,7 +201,10 @@ def _read_parquet(path: Path) -> pa.Table:
         about = parquet.metadata
         groups = (about.row_group(number) for number in range(about.num_row_groups))
         check_memory(max(4 * about.num_rows, sum(group.total_byte_size for group in groups)))
-        return with_usual_names(parquet.read())
+        table, check = parquet.read(), DamageCheck(parquet, range(about.num_row_groups))
+        for batch in table.to_batches():
+            check.see(batch)
+        return with_usual_names(table)
 
 
 def with_usual_names(table: pa.Table) -> pa.Table:

@@ -33,13 +33,16 @@ from s2osc.pipeline.solution import Solution, make_trust
 from s2osc.pipeline.sources.matching import (
     Matched,
     RawItems,
-    changed_on_suspicion,
     compare_inputs,
     match_raw,
     match_sources,
+)
+from s2osc.pipeline.sources.suspicion import (
+    changed_on_suspicion,
+    suspected_of_raw,
     suspected_sources,
-    suspected_sources_of_raw,
     thinned,
+    unless_explained,
 )
 from s2osc.pipeline.student import (
     Student,
@@ -160,14 +163,18 @@ class S2OSCMethod:
                 matched = matched.after(by_raw)
         with clock("teacher"):
             teacher, of_training = self._train_teacher(matched.training, seed=seed, device=device)
+
+        def hide_changed(suspected: Matched) -> tuple[Labelled, Pool]:
+            # The same labelled items are held back as without the change.
+            return hide_in_pool(suspected.training, pool, self.seeds, seed=seed)
+
         solution = self.solve(
             teacher,
             of_training,
             matched,
             clock,
             labelled=known,
-            suspected_of_raw=by_raw
-            and partial(suspected_sources_of_raw, by_raw, pool, self.seeds, seed=seed),
+            suspected_raw=by_raw and partial(suspected_of_raw, by_raw, hide_changed, seed=seed),
             seed=seed,
             device=device,
         )
@@ -195,7 +202,7 @@ class S2OSCMethod:
         clock: Stopwatch,
         *,
         labelled: Labelled | None = None,
-        suspected_of_raw: Callable[[], Iterator[Matched]] | None = None,
+        suspected_raw: Callable[[], Iterator[Matched]] | None = None,
         seed: int,
         device: str,
     ) -> Solution:
@@ -203,13 +210,13 @@ class S2OSCMethod:
 
         ``of_training`` are its outputs for the training items. All items are scaled already. Where
         few were held back, folds are made of ``labelled``, all labelled items; None: there are no
-        others that may judge. ``suspected_of_raw`` gives matches by changes that the pool may show
+        others that may judge. ``suspected_raw`` gives matches by changes that the pool may show
         of the photos or texts that items are features of.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
             filtered, matched = self._filter(
-                teacher, of_training, matched, suspected_of_raw, seed=seed
+                teacher, of_training, matched, suspected_raw, seed=seed
             )
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
@@ -340,7 +347,7 @@ class S2OSCMethod:
         teacher: Teacher,
         of_training: TeacherOutputs,
         matched: Matched,
-        suspected_of_raw: Callable[[], Iterator[Matched]] | None,
+        suspected_raw: Callable[[], Iterator[Matched]] | None,
         *,
         seed: int,
     ) -> tuple[Filtered, Matched]:
@@ -352,31 +359,35 @@ class S2OSCMethod:
         filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
-        for suspected in self._suspected(matched, suspected_of_raw, seed=seed):
+
+        def explained_by(suspected: Matched) -> tuple[Filtered, Matched] | None:
             if stands_out_by_inputs(suspected, self.decision.level, seed=seed):
-                continue
+                return None
             # Labelled items are changed, the pool is not.
             of_held_back = teacher.outputs(suspected.pooled.of_held_back(suspected.pooled.inputs))
             changed = found.first(suspected.pooled.n).followed_by(of_held_back)
             of_changed = teacher.outputs(suspected.training.inputs)
             again = filter_pool(changed, of_changed, suspected, self.filtering, seed=seed)
             # A change that sets the sources apart is none that the pool can have.
-            if self._is_all_known(again) and not again.sources_differ:
-                return again, suspected
-        return filtered, matched
+            is_explained = self._is_all_known(again) and not again.sources_differ
+            return (again, suspected) if is_explained else None
+
+        return unless_explained(
+            (filtered, matched), self._suspected(matched, suspected_raw, seed=seed), explained_by
+        )
 
     def _suspected(
         self,
         matched: Matched,
-        suspected_of_raw: Callable[[], Iterator[Matched]] | None,
+        suspected_raw: Callable[[], Iterator[Matched]] | None,
         *,
         seed: int,
     ) -> Iterator[Matched]:
         """Matches by changes that the pool may show: of items, then of their photos or texts."""
         if not self._stands_out_anyway(matched, seed=seed):
             yield from suspected_sources(matched, seed=seed)
-        if suspected_of_raw is not None:
-            yield from suspected_of_raw()
+        if suspected_raw is not None:
+            yield from suspected_raw()
 
     def _stands_out_anyway(self, matched: Matched, *, seed: int) -> bool:
         """Whether a sample says that no suspected change explains what stands out."""

@@ -14,7 +14,7 @@ import numpy as np
 from s2osc.arrays import chunks
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.scaling import Scaling, fit_scaling
-from s2osc.seeding import derive
+from s2osc.seeding import derive, rng
 from s2osc.types import Labelled
 
 N_REFERENCES = 1_000
@@ -181,6 +181,17 @@ def draw_strata(strata: np.ndarray, n_strata: int, n: int, *, seed: int) -> Draw
         is_even.append(np.arange(len(first)) < round(least * sizes[stratum]))
     order = np.argsort(np.concatenate(drawn))
     return Drawn(np.concatenate(drawn)[order], rates, np.concatenate(is_even)[order])
+
+
+def draw_at_rates(strata: np.ndarray, rates: np.ndarray, *, seed: int) -> Drawn:
+    """Rows of these strata, each as often as an item of its stratum in a sample of these rates.
+
+    >>> draw_at_rates(np.array([0, 1, 1, 0]), np.array([0.0, 1.0]), seed=0).rows.tolist()
+    [1, 2]
+    """
+    places = rng(seed, "at rates").random(len(strata))
+    rows = np.flatnonzero(places < rates[strata])
+    return Drawn(rows, rates, places[rows] < rates[rates > 0].min())
 
 
 def draw_evenly(n_rows: int, n: int, *, seed: int) -> np.ndarray:

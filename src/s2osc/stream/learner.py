@@ -214,7 +214,7 @@ class Incremental:
             of_training,
             matched,
             clock,
-            suspected_of_raw=suspected and partial(suspected, scaling),
+            suspected_raw=suspected and partial(suspected, scaling),
             seed=seed,
             device=device,
         )

@@ -10,15 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from s2osc.pipeline.audit.calibration import join_held_back
+from s2osc.pipeline.audit.calibration import Pool, join_held_back
 from s2osc.pipeline.scaling import Scaling
 from s2osc.pipeline.sources.changes import Change
-from s2osc.pipeline.sources.matching import (
-    Matched,
-    RawItems,
-    compare_inputs,
-    suspected_sources,
-)
+from s2osc.pipeline.sources.matching import Matched, RawItems
+from s2osc.pipeline.sources.suspicion import suspected_of_raw
 from s2osc.stream.learner import Incremental, Knowledge, Recognition
 from s2osc.stream.originals import Originals
 from s2osc.stream.state import StreamState
@@ -80,13 +76,13 @@ class OriginalsLearner(Incremental):
             return super().recognise(state, window, seed=seed, device=device)
 
         def suspected(scaling: Scaling) -> Iterator[Matched]:
-            for match in suspected_sources(by_raw, seed=seed):
+            def hide(match: Matched) -> tuple[Labelled, Pool]:
                 training, held_back = map(scaling.transform_items, changed(match.changes))
-                pooled = join_held_back(
+                return training, join_held_back(
                     scaling.transform(window), held_back, training_is_random=False, seed=seed
                 )
-                again = compare_inputs(training, pooled, seed=seed)
-                yield again._replace(changes=match.changes, first=match.first, is_suspected=True)
+
+            return suspected_of_raw(by_raw, hide, seed=seed)
 
         return self.recognise_by(
             state,

@@ -7,16 +7,16 @@ that f learns from, spies and calibration items alike. Then all steps are those 
 same source. What the change leaves over is compared again, with f's signs, by the filter.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
-from s2osc.pipeline.audit.calibration import Pool, SeedSettings, hide_in_pool
+from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
-from s2osc.pipeline.scaling import fit_scaling, in_spreads
+from s2osc.pipeline.scaling import Scaling, fit_scaling, in_spreads
 from s2osc.pipeline.sources.best_change import find_change
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
@@ -63,14 +63,9 @@ HEAVY = 3.0
 one."""
 CLEARLY_MORE = 0.25
 """Of the sure items: what a change must bring back to help, if the traces alone do not say so."""
-ENOUGH_TO_ASK = 5_000
-"""Items that tell whether what stands out does so from labelled items with a change, too; the time
-that neighbours take grows with the square of it."""
 MOST_OF_SIDE = 300
 """Items of pool and labelled ones whose noise is compared as a whole, to bound the cost: means are
 known far better than how far classes lie apart."""
-STRONG_NOISE = (0.2, 0.1)
-"""Of a column's deviation: the strongest that still counts as a small change, and a weaker one."""
 
 
 class RawItems(NamedTuple):
@@ -79,6 +74,20 @@ class RawItems(NamedTuple):
     pool: np.ndarray  # (n, H, W[, 3]) uint8, or (n,) text
     labelled: np.ndarray
     embed: Callable[[np.ndarray], np.ndarray]  # some of them in, their features out
+
+
+class EmbeddedItems(NamedTuple):
+    """Photos or texts, and the features of the labelled ones."""
+
+    raw: RawItems
+    features: np.ndarray  # as they come
+    scaling: Scaling  # in which they are compared
+
+    def changed_by(self, change: Change, *, seed: int) -> "EmbeddedItems":
+        """With the change on the labelled ones."""
+        labelled = change.apply(self.raw.labelled, seed=seed)
+        raw = self.raw._replace(labelled=labelled)
+        return self._replace(raw=raw, features=raw.embed(labelled))
 
 
 class Matched(NamedTuple):
@@ -91,7 +100,7 @@ class Matched(NamedTuple):
     first: Comparison | None = None  # before any change
     last: Comparison | None = None  # after all
     is_suspected: bool = False  # the changes would explain what stands out, but are not shown
-    raw: RawItems | None = None  # None: items are compared as they are
+    embedded: EmbeddedItems | None = None  # None: items are compared as they are
     of_raw: tuple[Change, ...] = ()  # changes that raw labelled items were given before
 
     @property
@@ -120,15 +129,22 @@ class Matched(NamedTuple):
 
     @property
     def _compared_type(self) -> np.dtype:
-        return (self.training.inputs if self.raw is None else self.raw.labelled).dtype
+        embedded = self.embedded
+        return (self.training.inputs if embedded is None else embedded.raw.labelled).dtype
+
+    @property
+    def features(self) -> Labelled:
+        """Labelled photos or texts with their changes, as features that are not scaled."""
+        assert self.embedded is not None
+        return Labelled(self.embedded.features, self.training.labels)
 
     def originals(self, rows: np.ndarray) -> np.ndarray:
         """Items by their sorted rows, those of the pool and held-back ones first; raw, if any.
 
         They are what a source leaves its traces in.
         """
-        if self.raw is not None:
-            parts = self.raw.pool, self.raw.labelled
+        if self.embedded is not None:
+            parts = self.embedded.raw.pool, self.embedded.raw.labelled
         else:
             parts = self.pooled.inputs, self.training.inputs
         n = len(parts[0])
@@ -207,21 +223,17 @@ def match_raw(known: Labelled, pool: np.ndarray, raw: RawItems, *, seed: int) ->
     Compared are all labelled items, before any is held back: f has no part in it.
     """
     scaling, none = fit_scaling(known.inputs, pool), np.empty(0, int)
-    embed = raw.embed
-    scaled = raw._replace(embed=lambda items: scaling.transform(embed(items)))
     everyone = Pool(scaling.transform(pool), len(pool), none, none, np.ones(known.n_classes))
-    found = match_sources(scaling.transform_items(known), everyone, scaled, seed=seed)
-    if not found.changes:
-        return found._replace(training=known)
-    assert found.raw is not None
-    return found._replace(training=Labelled(embed(found.raw.labelled), known.labels))
+    embedded = EmbeddedItems(raw, known.inputs, scaling)
+    found = match_sources(scaling.transform_items(known), everyone, embedded, seed=seed)
+    return found._replace(training=found.features if found.changes else known)
 
 
 def match_sources(
-    training: Labelled, pooled: Pool, raw: RawItems | None = None, *, seed: int
+    training: Labelled, pooled: Pool, embedded: EmbeddedItems | None = None, *, seed: int
 ) -> Matched:
     """Compare the sources; while they differ, change the labelled items by what helps most."""
-    found = compare_inputs(training, pooled, raw, seed=seed)
+    found = compare_inputs(training, pooled, embedded, seed=seed)
     assert found.last is not None
     assert found.inputs is not None
     if found.last.is_possible:
@@ -261,10 +273,10 @@ def _moved(found: Matched, *, seed: int) -> Matched | None:
     if found.sure_share >= FEWEST_THERE:
         return None
     again: Matched | None
-    if found.raw is not None:
+    if found.embedded is not None:
         again = with_change(found, seed=seed, better=0.0)
     elif has_many_columns(found):
-        again = _changed_by(found, offset_of_all(found), seed=seed)
+        again = changed_by(found, offset_of_all(found), seed=seed)
     else:
         return None
     if again is None or again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
@@ -300,74 +312,6 @@ def _by_surest(found: Matched, *, seed: int) -> Comparison:
     return _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
 
 
-def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
-    """The matches if the sources differed, where they may: by each change that may be the reason.
-
-    What looks unknown is no discovery if it does not stand out from labelled items that were
-    changed so: by the change that fits best, by an offset of many columns, and by the strongest
-    noise on columns that the comparison does not rule out. That is the largest p-value over a
-    confidence set of what is not known (Berger and Boos).
-    """
-    if matched.is_suspicious:
-        yield from changed_on_suspicion(matched, seed=seed)
-
-
-def changed_on_suspicion(matched: Matched, *, seed: int) -> Iterator[Matched]:
-    """The same, whatever the comparison says."""
-    best = with_change(matched, seed=seed, better=1.0)
-    if best is not None:
-        yield best._replace(is_suspected=True)
-    if not matched.are_columns:
-        return
-    if has_many_columns(matched):
-        # What moves every column a little shows in none of the few that are compared.
-        moved = _changed_by(matched, offset_of_all(matched), seed=seed)
-        yield moved._replace(is_suspected=True)
-    deviations = in_spreads(one_vector(matched.training.inputs)).std(axis=0)
-    for noise in STRONG_NOISE:
-        noisy = _changed_by(
-            matched, ColumnChange(np.zeros_like(deviations), noise, deviations), seed=seed
-        )
-        if noisy.last is not None and not noisy.last.differ:
-            yield noisy._replace(is_suspected=True)
-            return
-
-
-def thinned(matched: Matched, *, seed: int) -> Matched | None:
-    """The match of a sample of pool and training items; None where there are not too many.
-
-    Also None of a pool that is a sample with more of the strange.
-    """
-    training, pooled = matched.training, matched.pooled
-    share = ENOUGH_TO_ASK / (len(pooled.inputs) + len(training))
-    if share >= 1 or pooled.is_extra is not None:
-        return None
-    random = rng(seed, "thinned")
-    of_pool, of_training = (
-        np.sort(random.permutation(n)[: round(share * n)]) for n in (pooled.n, len(training))
-    )
-    inputs = np.concatenate([pooled.inputs[of_pool], pooled.of_held_back(pooled.inputs)])
-    return compare_inputs(
-        Labelled(training.inputs[of_training], training.labels[of_training]),
-        pooled._replace(inputs=inputs, n=len(of_pool)),
-        seed=seed,
-    )
-
-
-def suspected_sources_of_raw(
-    by_raw: Matched, pool: np.ndarray, settings: SeedSettings, *, seed: int
-) -> Iterator[Matched]:
-    """The same where photos or texts may be changed: matches of their features, and of the pool's.
-
-    The same labelled items are held back as without the change.
-    """
-    for suspected in suspected_sources(by_raw, seed=seed):
-        again = compare_inputs(
-            *hide_in_pool(suspected.training, pool, settings, seed=seed), seed=seed
-        )
-        yield again._replace(changes=suspected.changes, first=suspected.first, is_suspected=True)
-
-
 def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched | None:
     """The labelled items with one further change, compared again; None where none helps.
 
@@ -380,43 +324,42 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
     assert found.inputs is not None
     assert found.last is not None
     if found.sure_share < HARDLY_ANY and found.are_columns:
-        again = _changed_by(found, offset_of_all(found), seed=seed)
+        again = changed_by(found, offset_of_all(found), seed=seed)
         if again.sure_share >= found.sure_share + CLEARLY_MORE:
             return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []
-    if found.sure_share < FEWEST_THERE or found.raw is not None:
+    if found.sure_share < FEWEST_THERE or found.embedded is not None:
         signs, names, is_spy, is_judge = found.inputs.free
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
     helping: list[Matched] = []
     for is_sure in suggesting:
         change, misfit = find_change(found.originals, found.inputs.free, is_sure, seed=seed)
-        again = _changed_by(found, change, seed=seed)
+        again = changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
             helping.append(again)
-            if found.raw is None:  # the more noise on columns, the more items are sure
+            if found.embedded is None:  # the more noise on columns, the more items are sure
                 break
     return max(helping, key=lambda again: again.sure_share, default=None)
 
 
-def _changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
-    raw = found.raw
-    if raw is None:
+def changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
+    embedded = found.embedded
+    if embedded is None:
         training, pooled = changed(found.training, found.pooled, change, seed=seed)
     else:
-        raw = raw._replace(labelled=change.apply(raw.labelled, seed=seed))
-        training = Labelled(raw.embed(raw.labelled), found.training.labels)
-        pooled = found.pooled
-    again = compare_inputs(training, pooled, raw, seed=seed)
+        embedded, pooled = embedded.changed_by(change, seed=seed), found.pooled
+        training = embedded.scaling.transform_items(found._replace(embedded=embedded).features)
+    again = compare_inputs(training, pooled, embedded, seed=seed)
     return again._replace(changes=(*found.changes, change), first=found.first, of_raw=found.of_raw)
 
 
 @in_one_thread
 def compare_inputs(
-    training: Labelled, pooled: Pool, raw: RawItems | None = None, *, seed: int
+    training: Labelled, pooled: Pool, embedded: EmbeddedItems | None = None, *, seed: int
 ) -> Matched:
     """The sources compared by signs and traces of the inputs."""
     inputs = measure_inputs(pooled, training, seed=seed)
-    found = Matched(training, pooled, inputs, raw=raw)
+    found = Matched(training, pooled, inputs, embedded=embedded)
     last = _compared(found, seed=seed)
     return found._replace(first=last, last=last)
 
