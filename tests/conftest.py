@@ -85,7 +85,10 @@ def just_as_users_get_it(monkeypatch) -> None:
         monkeypatch.setattr(name, value)
 
 
-AROUND_FITS = ("app", "cli", "page", "fuzz", "service", "test_open_stream.py")
+AROUND_FITS = (
+    *("app", "cli", "page", "fuzz", "service", "bench"),
+    *("test_open_stream.py", "test_windows.py", "test_store.py", "test_bad_input.py"),
+)
 """Folders and files of tests of what is done with a fit, not of the fit itself."""
 
 
