@@ -56,8 +56,8 @@ def _no_waiting() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
-        patch.setattr(drawing, "EARLY_ITERATIONS", 20)
-        patch.setattr(drawing, "ITERATIONS", 20)
+        patch.setattr(drawing, "EARLY_ITERATIONS", 5)
+        patch.setattr(drawing, "ITERATIONS", 5)
         # On a busy machine a step of a second may take ten; what is printed must not depend on it.
         patch.setattr(progress, "LONG", 600.0)
         # A process of a user's builds it once; a thousand commands here would each do it anew.
