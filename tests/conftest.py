@@ -33,6 +33,7 @@ QUICK = (
 
 
 ROUGHLY: dict[str, Any] = {
+    "s2osc.pipeline.audit.unknown_test.N_DRAWN": 400,
     "s2osc.pipeline.audit.outcome.N_RESAMPLED": 20,
     "s2osc.pipeline.audit.confidence.N_RESAMPLED": 4,
     "s2osc.pipeline.audit.mix.N_RESAMPLED": 1,

@@ -16,6 +16,8 @@ from s2osc.pipeline.audit.unknown_test import (
     unknown_at_far_end,
 )
 
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
+
 many_or_few_pools = pytest.mark.parametrize(
     "n_pools", [60, pytest.param(400, marks=pytest.mark.slow)]
 )
