@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 settings.register_profile("patient", deadline=None, max_examples=40)
 settings.load_profile("patient")
 
-STEPS = ("epochs=1", "min_steps=20")
+STEPS = ("epochs=1", "min_steps=12")
 QUICK = (
     *(f"--set={role}.training.{step}" for role in ("teacher", "student") for step in STEPS),
     *(f"--set={role}.network.widths=8,8,8" for role in ("teacher", "student")),
@@ -30,7 +30,8 @@ QUICK = (
     "--groups=1",
     "--set=seeds.judges=0",  # folds have tests of their own, and take as long as all the rest
 )
-
+LEARNT = tuple(f"--set={role}.training.min_steps=25" for role in ("teacher", "student"))
+"""After ``QUICK``, for tests of what a run has learnt."""
 
 ROUGHLY: dict[str, Any] = {
     "s2osc.pipeline.audit.unknown_test.N_DRAWN": 400,
@@ -118,6 +119,12 @@ def fits_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick() -> tuple[str, ...]:
     """Options of the command line under which a run takes a second."""
     return QUICK
+
+
+@pytest.fixture(scope="session")
+def learnt() -> tuple[str, ...]:
+    """The same with steps enough to learn most items."""
+    return (*QUICK, *LEARNT)
 
 
 @pytest.fixture(scope="session")
