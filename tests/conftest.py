@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 settings.register_profile("patient", deadline=None, max_examples=40)
 settings.load_profile("patient")
 
-STEPS = ("epochs=1", "min_steps=20")
+STEPS = ("epochs=1", "min_steps=12")
 QUICK = (
     *(f"--set={role}.training.{step}" for role in ("teacher", "student") for step in STEPS),
     *(f"--set={role}.network.widths=8,8,8" for role in ("teacher", "student")),
@@ -30,9 +30,11 @@ QUICK = (
     "--groups=1",
     "--set=seeds.judges=0",  # folds have tests of their own, and take as long as all the rest
 )
-
+LEARNT = tuple(f"--set={role}.training.min_steps=25" for role in ("teacher", "student"))
+"""After ``QUICK``, for tests of what a run has learnt."""
 
 ROUGHLY: dict[str, Any] = {
+    "s2osc.pipeline.audit.unknown_test.N_DRAWN": 400,
     "s2osc.pipeline.audit.outcome.N_RESAMPLED": 20,
     "s2osc.pipeline.audit.confidence.N_RESAMPLED": 4,
     "s2osc.pipeline.audit.mix.N_RESAMPLED": 1,
@@ -56,8 +58,8 @@ def _no_waiting() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # which refuses a closed file, too
-        patch.setattr(drawing, "EARLY_ITERATIONS", 20)
-        patch.setattr(drawing, "ITERATIONS", 20)
+        patch.setattr(drawing, "EARLY_ITERATIONS", 5)
+        patch.setattr(drawing, "ITERATIONS", 5)
         # On a busy machine a step of a second may take ten; what is printed must not depend on it.
         patch.setattr(progress, "LONG", 600.0)
         # A process of a user's builds it once; a thousand commands here would each do it anew.
@@ -85,7 +87,10 @@ def just_as_users_get_it(monkeypatch) -> None:
         monkeypatch.setattr(name, value)
 
 
-AROUND_FITS = ("app", "cli", "page", "fuzz", "service", "test_open_stream.py")
+AROUND_FITS = (
+    *("app", "cli", "page", "fuzz", "service", "bench"),
+    *("test_open_stream.py", "test_windows.py", "test_store.py", "test_bad_input.py"),
+)
 """Folders and files of tests of what is done with a fit, not of the fit itself."""
 
 
@@ -114,6 +119,12 @@ def fits_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick() -> tuple[str, ...]:
     """Options of the command line under which a run takes a second."""
     return QUICK
+
+
+@pytest.fixture(scope="session")
+def learnt() -> tuple[str, ...]:
+    """The same with steps enough to learn most items."""
+    return (*QUICK, *LEARNT)
 
 
 @pytest.fixture(scope="session")

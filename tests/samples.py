@@ -111,7 +111,7 @@ def make_summary(**changes: Any) -> Summary:
     return replace(summary, **changes)
 
 
-def shrink(method: S2OSCMethod, *, n_steps: int = 40, k: int | None = 15) -> S2OSCMethod:
+def shrink(method: S2OSCMethod, *, n_steps: int = 25, k: int | None = 15) -> S2OSCMethod:
     """The same method with tiny networks, few steps and a small K, or the K of the seeds."""
     training = replace(method.teacher.training, epochs=1, batch_size=32, min_steps=n_steps)
     return replace(
@@ -152,4 +152,5 @@ def make_evidence(pi=0.3, shift=4.0, *, n_seeds=N_SEEDS, p_value=1e-9, seed=0):
 
 
 TINY, SEEDED = shrink(PLAIN), shrink(FAST, k=None)
+LEARNT = shrink(PLAIN, n_steps=40)  # with an f that also learns images
 MANY, SEEDED_MANY = several(TINY), several(SEEDED)

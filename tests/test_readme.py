@@ -24,7 +24,8 @@ SMALL = {
     for name, value in {
         "network.widths": (8, 8, 8),
         "network.hidden": (64, 32),
-        "training.min_steps": 40,
+        "training.epochs": 2,
+        "training.min_steps": 60,
         "training.batch_size": 48,
     }.items()
 } | {"seeds.judges": 0}  # folds have tests of their own, and take as long as all the rest

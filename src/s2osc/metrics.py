@@ -98,8 +98,17 @@ def f_out_of_all_unknown(truth: np.ndarray) -> float:
 
 
 def auroc(truth: np.ndarray, unknown_score: np.ndarray) -> float:
-    """P(score of an unknown item > score of a known one) + P(equal) / 2."""
-    return float(sklearn_metrics.roc_auc_score(truth == UNKNOWN, unknown_score))
+    """P(score of an unknown item > score of a known one) + P(equal) / 2.
+
+    >>> auroc(np.array([0, 1, -1, -1]), np.array([0.1, 0.4, 0.4, 0.9]))
+    0.875
+    """
+    is_unknown = truth == UNKNOWN
+    n_unknown, n_known = int(is_unknown.sum()), int((~is_unknown).sum())
+    # Among all items an item has (rank - 1) scores below it and half of its ties; so it has among
+    # those that are unknown, and what is left is how many known items it stands above.
+    n_above = stats.rankdata(unknown_score)[is_unknown].sum() - n_unknown * (n_unknown + 1) / 2
+    return float(n_above / (n_unknown * n_known))
 
 
 def oscr(truth: np.ndarray, nearest: np.ndarray, unknown_score: np.ndarray) -> float:

@@ -56,7 +56,7 @@ def quick_request(preset: str = "auto", **more: object) -> Request:
         for role in ("teacher", "student")
         for name, value in {
             "training.epochs": 1,
-            "training.min_steps": 20,
+            "training.min_steps": 12,
             "network.widths": (8, 8, 8),
             "network.hidden": (16, 16),
         }.items()
@@ -301,7 +301,7 @@ def test_the_summary_tells_counts_settings_versions_and_seconds(expected, kind, 
     assert found["counts"]["known"] == {name: labels.count(name) for name in KNOWN_CLASSES}
     assert found["counts"]["unknown"] == labels.count("unknown")
     assert sum(found["counts"]["groups"].values()) == labels.count("unknown")
-    assert found["settings"]["student.training.min_steps"] == 20
+    assert found["settings"]["student.training.min_steps"] == 12
     assert found["shape"] == shape
     assert found["versions"].keys() == {"s2osc", "python", "numpy", "scikit-learn", "torch"}
     steps = ("sources", "teacher", "filter", "student", "answer", "groups")
@@ -514,13 +514,13 @@ def test_results_of_folds_are_decided_anew_as_others_are(finished, tmp_path):
     np.testing.assert_array_equal(again.answer.labels, result.answer.labels)
 
 
-def test_a_pool_above_the_limit_is_fitted_on_a_sample_and_decided_again_alike(tmp_path, quick):
+def test_a_pool_above_the_limit_is_fitted_on_a_sample_and_decided_again_alike(tmp_path, learnt):
     known, pool = known_labels(200), pool_labels(200)
     npz(tmp_path / "known.npz", x=easy_vectors(known, seed=0), y=known)
     npz(tmp_path / "pool.npz", x=easy_vectors(pool, seed=1), y=pool)
     paths = [f"--{name}={tmp_path / name}.npz" for name in ("known", "pool")]
     out = tmp_path / "out"
-    assert main(["classify", *paths, f"--out={out}", "--fit-on=500", *quick]) == 0
+    assert main(["classify", *paths, f"--out={out}", "--fit-on=500", *learnt]) == 0
     first = pq.read_table(out / "predictions.parquet")
     summary = json.loads((out / "summary.json").read_text())
     assert summary["items"]["pool"] == len(pool) > 500

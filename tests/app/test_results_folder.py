@@ -327,9 +327,20 @@ def start_published(out: Path) -> None:
     publish(out, OLD)
 
 
-@pytest.mark.usefixtures("either")
-@pytest.mark.parametrize("start", [start_published, start_plain])
-def test_a_process_killed_anywhere_leaves_one_whole_version(tmp_path, monkeypatch, start):
+@pytest.mark.parametrize(
+    ("has_links", "start"),
+    [
+        (True, start_published),
+        (False, start_plain),
+        pytest.param(True, start_plain, marks=pytest.mark.slow),
+        pytest.param(False, start_published, marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_killed_anywhere_leaves_one_whole_version(
+    tmp_path, monkeypatch, has_links, start
+):
+    if not has_links:
+        refuse_links(monkeypatch)
     seen = []
     for step in range(500):
         out = tmp_path / str(step)

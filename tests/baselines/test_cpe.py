@@ -26,10 +26,10 @@ from s2osc.metrics import auroc
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
-from samples import TINY, make_images, open_set
+from samples import LEARNT, make_images, open_set
 
 # A threshold from a tenth of 120 items is a matter of luck.
-RECIPE = replace(VECTORS, teacher=TINY.teacher, held_out=0.3)
+RECIPE = replace(VECTORS, teacher=LEARNT.teacher, held_out=0.3)
 OWN = CPE(recipe=RECIPE)
 RECALL = replace(OWN, rule="recall")
 
@@ -189,11 +189,11 @@ def test_taken_literally_the_nearest_prototype_attracts_whatever_its_class():
 def test_images_are_told_apart(colour):
     split = open_set(*make_images(60, colour=colour))
     # In half as many steps one seed in six learns nothing of grey corners.
-    training = replace(TINY.teacher.training, min_steps=80)
+    training = replace(LEARNT.teacher.training, min_steps=80)
     # These classes are corners: mirrored, one is another.
     recipe = replace(
         IMAGES,
-        teacher=replace(TINY.teacher, training=training),
+        teacher=replace(LEARNT.teacher, training=training),
         held_out=0.3,
         augmentation=AugmentSettings(flip=False),
     )

@@ -29,9 +29,9 @@ from s2osc.metrics import auroc, matched_accuracy
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
-from samples import TINY, make_blobs, make_images, open_set
+from samples import LEARNT, make_blobs, make_images, open_set
 
-RECIPE = replace(VECTORS, teacher=TINY.teacher, held_out=0.3)
+RECIPE = replace(VECTORS, teacher=LEARNT.teacher, held_out=0.3)
 METHOD = DTC(recipe=RECIPE)
 
 
@@ -154,7 +154,7 @@ def test_images_are_told_apart(colour):
     split = open_set(*make_images(60, colour=colour))
     # These classes are corners: mirrored, one is another.
     recipe = replace(
-        IMAGES, teacher=TINY.teacher, held_out=0.3, augmentation=AugmentSettings(flip=False)
+        IMAGES, teacher=LEARNT.teacher, held_out=0.3, augmentation=AugmentSettings(flip=False)
     )
     method = replace(METHOD, recipe=recipe)
     predictions = method.fit(split.known, split.pool, seed=0).predict(split.pool)

@@ -22,10 +22,10 @@ from s2osc.baselines.shared import IMAGES, VECTORS, hold_out, threshold_at
 from s2osc.errors import DataError, SettingsError
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
-from samples import TINY, make_images, open_set
+from samples import LEARNT, make_images, open_set
 
 # A tenth of 120 items tells no share.
-RECIPE = replace(VECTORS, teacher=TINY.teacher, held_out=0.3)
+RECIPE = replace(VECTORS, teacher=LEARNT.teacher, held_out=0.3)
 METHODS = {
     "softmax": EULAC(recipe=RECIPE),
     "recall": EULAC(rule="recall", recipe=RECIPE),
@@ -144,7 +144,7 @@ def test_the_recall_rule_takes_its_threshold_from_held_out_items():
 @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
 def test_images_are_recognised(colour):
     split = open_set(*make_images(80, colour=colour))
-    recipe = replace(IMAGES, teacher=TINY.teacher, held_out=0.3)
+    recipe = replace(IMAGES, teacher=LEARNT.teacher, held_out=0.3)
     classifier = EULAC(recipe=recipe).fit(split.known, split.pool, seed=0)
     assert np.mean(classifier.predict(split.pool).labels == split.truth) > 0.8
     assert classifier.features(split.pool).shape == (len(split.pool), 16)

@@ -18,10 +18,10 @@ from s2osc.errors import DataError, SettingsError
 from s2osc.metrics import auroc
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
-from samples import TINY, make_images, open_set
+from samples import LEARNT, make_images, open_set
 
 # A threshold from a tenth of 120 items is a matter of luck.
-RECIPE = replace(VECTORS, teacher=TINY.teacher, held_out=0.3)
+RECIPE = replace(VECTORS, teacher=LEARNT.teacher, held_out=0.3)
 METHODS = {space: IsolationForest(space=space, recipe=RECIPE) for space in ("inputs", "pca", "f")}
 RIGHT_ANSWERS = (
     "check_most_answers_are_right",

@@ -23,10 +23,10 @@ from s2osc.metrics import auroc
 from s2osc.nets.networks import Network, NetworkSettings, as_tensor
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
-from samples import TINY, make_images, open_set
+from samples import LEARNT, make_images, open_set
 
 # A threshold from a tenth of 120 items is a matter of luck.
-RECIPE = replace(VECTORS, teacher=TINY.teacher, held_out=0.3)
+RECIPE = replace(VECTORS, teacher=LEARNT.teacher, held_out=0.3)
 METHOD = ODIN(recipe=RECIPE)
 
 
@@ -186,7 +186,9 @@ def test_known_items_are_named_by_f():
 @pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
 def test_images_are_recognised(colour):
     split = open_set(*make_images(colour=colour))
-    model = ODIN(recipe=replace(IMAGES, teacher=TINY.teacher)).fit(split.known, split.pool, seed=0)
+    model = ODIN(recipe=replace(IMAGES, teacher=LEARNT.teacher)).fit(
+        split.known, split.pool, seed=0
+    )
     predictions = model.predict(split.pool)
     # f is too sure of the unknown ones in colour, before and after the step.
     assert colour or auroc(split.truth, predictions.unknown_score) > 0.9

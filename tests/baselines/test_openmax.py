@@ -22,9 +22,9 @@ from s2osc.baselines.shared import TeacherRecipe
 from s2osc.errors import SettingsError
 from s2osc.testing import KNOWN, POOL, fitted
 from s2osc.types import UNKNOWN
-from samples import TINY
+from samples import LEARNT
 
-TEACHER = replace(TINY.teacher, network=replace(TINY.teacher.network, hidden=(32,)))
+TEACHER = replace(LEARNT.teacher, network=replace(LEARNT.teacher.network, hidden=(32,)))
 OWN = OpenMax(rule="own", recipe=TeacherRecipe(TEACHER, held_out=0.3))
 LOGITS = np.array([[3.0, 1.0, 2.0], [0.5, -1.0, 4.0]])
 

@@ -37,11 +37,11 @@ from s2osc.nets.network_cache import networks_cached_in
 from s2osc.nets.training import SCORING_BATCH, Outputs
 from s2osc.testing import KNOWN, POOL, TRUTH, fitted
 from s2osc.types import UNKNOWN, Labelled
-from samples import TINY, make_blobs, make_images, open_set
+from samples import LEARNT, make_blobs, make_images, open_set
 
 # On fewer held-out items the threshold is a matter of luck.
 RECIPE = TeacherRecipe(
-    replace(TINY.teacher, network=replace(TINY.teacher.network, hidden=(32,))), held_out=0.3
+    replace(LEARNT.teacher, network=replace(LEARNT.teacher.network, hidden=(32,))), held_out=0.3
 )
 METHODS = [
     method(recipe=RECIPE) for method in (MSP, MaxLogit, Energy, KNN, Mahalanobis, ViM, OpenMax)
@@ -383,6 +383,6 @@ def test_training_items_without_a_residual_give_a_finite_scale(head):
 
 def test_more_leading_directions_than_there_are_is_refused():
     with pytest.raises(SettingsError, match="16 dimensions"):
-        ViM(n_principal=16, recipe=TeacherRecipe(TINY.teacher)).fit(KNOWN, POOL, seed=0)
+        ViM(n_principal=16, recipe=TeacherRecipe(LEARNT.teacher)).fit(KNOWN, POOL, seed=0)
     with pytest.raises(SettingsError, match="n_principal is 0"):
         ViM(n_principal=0)

@@ -23,9 +23,11 @@ from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.pipeline.presets import HEADS, PLAIN
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.types import Labelled
-from samples import TINY, make_blobs
+from samples import LEARNT, make_blobs
 
-RECIPE = TeacherRecipe(replace(TINY.teacher, training=replace(TINY.teacher.training, min_steps=6)))
+RECIPE = TeacherRecipe(
+    replace(LEARNT.teacher, training=replace(LEARNT.teacher.training, min_steps=6))
+)
 
 
 def numbered(sizes) -> Labelled:

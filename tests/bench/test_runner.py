@@ -470,7 +470,7 @@ def sized(data, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def trained(monkeypatch) -> list[int]:
+def trained(fits_anew, monkeypatch) -> list[int]:
     """The list grows by the number of steps whenever f is really trained."""
     steps, train = [], teacher.train
 

@@ -24,7 +24,7 @@ from s2osc.stream.store import open_store, read_state
 
 TINY = (
     *(f"--set={r}.training.epochs=1" for r in ("teacher", "student", "update")),
-    *(f"--set={r}.training.min_steps=20" for r in ("teacher", "student", "update")),
+    *(f"--set={r}.training.min_steps=12" for r in ("teacher", "student", "update")),
     *(f"--set={r}.network.hidden=16,16" for r in ("teacher", "student")),
     "--groups=1",
 )

@@ -33,7 +33,7 @@ from s2osc.page.work import ROUNDS_FILE, PoolWork, Work, opened_work
 
 TINY = (
     *(f"--set={r}.training.epochs=1" for r in ("teacher", "student")),
-    *(f"--set={r}.training.min_steps=20" for r in ("teacher", "student")),
+    *(f"--set={r}.training.min_steps=12" for r in ("teacher", "student")),
     *(f"--set={r}.network.hidden=8,8" for r in ("teacher", "student")),
     *(f"--set={r}.network.widths=8,8,8" for r in ("teacher", "student")),
     "--groups=1",
@@ -132,7 +132,7 @@ def _ask_instead_of_serving(monkeypatch) -> None:
 
 def make_stream(folder: Path) -> None:
     """A stream with an open question, and the answers to it."""
-    update = ("--set=update.training.epochs=1", "--set=update.training.min_steps=20")
+    update = ("--set=update.training.epochs=1", "--set=update.training.min_steps=12")
     words = [f"--known={folder / 'known.npz'}", f"--state={folder / 'state'}"]
     assert main(["stream", "init", *words, *TINY, *update]) == 0
     words = [f"--state={folder / 'state'}", f"--pool={folder / 'pool.npz'}", "--budget=8"]

@@ -23,7 +23,7 @@ from s2osc.app.results_folder import RESULTS
 from s2osc.cli.main import main
 from samples import make_images
 
-UPDATE = ("--set=update.training.epochs=1", "--set=update.training.min_steps=20")
+UPDATE = ("--set=update.training.epochs=1", "--set=update.training.min_steps=12")
 
 
 class Command(NamedTuple):

@@ -24,7 +24,17 @@ from s2osc.pipeline.sources.matching import RawItems
 from s2osc.pipeline.sources.suspicion import suspected_sources
 from s2osc.pipeline.verdict import finds_clearly_more, is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled
-from samples import MANY, SEEDED, SEEDED_MANY, TINY, make_blobs, make_images, open_set
+from samples import (
+    LEARNT,
+    MANY,
+    SEEDED,
+    SEEDED_MANY,
+    TINY,
+    make_blobs,
+    make_images,
+    open_set,
+    several,
+)
 
 BLOBS = open_set(*make_blobs())
 KNOWN_POOL = BLOBS.pool[BLOBS.truth != UNKNOWN]
@@ -155,7 +165,7 @@ def test_strong_views_of_images_are_learnt_from():
 
 def test_several_unknown_classes_fall_into_their_groups():
     split = open_set(*make_blobs(n_classes=5))
-    method = replace(MANY, clusters=ClusterSettings(n_groups=2))
+    method = replace(several(LEARNT), clusters=ClusterSettings(n_groups=2))
     solution = method.fit(split.known, split.pool, seed=0)
     assert accuracy(split, solution.answer) > 0.9
     groups = solution.answer.groups

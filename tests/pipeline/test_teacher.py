@@ -119,7 +119,7 @@ def test_just_the_share_of_each_batch_that_is_asked_for_is_augmented(share, n_vi
 
     monkeypatch.setattr("s2osc.pipeline.teacher.Views", CountingViews)
     train(settings=replace(TINY.teacher, augment=share))
-    assert n_augmented == [n_viewed] * 40
+    assert n_augmented == [n_viewed] * TINY.teacher.training.min_steps
 
 
 def stack(inputs):

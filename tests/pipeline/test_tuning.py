@@ -29,7 +29,7 @@ TINY = change(
         for role in ("teacher", "student")
         for name, value in {
             "training.epochs": 1,
-            "training.min_steps": 20,
+            "training.min_steps": 12,
             "network.hidden": (16,),
         }.items()
     }

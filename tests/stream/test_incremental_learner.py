@@ -16,7 +16,7 @@ from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_blobs, make_images
 
-UPDATE = UpdateSettings(TrainSettings(1, 32, 0.02, 5e-4, min_steps=40))
+UPDATE = UpdateSettings(TrainSettings(1, 32, 0.02, 5e-4, min_steps=25))
 LEARNER = Incremental(SEEDED, UPDATE, MemorySettings(size=120))
 SHORT = replace(LEARNER, update=replace(UPDATE, training=replace(UPDATE.training, min_steps=8)))
 INPUTS, LABELS = make_blobs(60, 5)

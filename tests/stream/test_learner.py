@@ -29,7 +29,7 @@ from samples import SEEDED, TINY, make_blobs
 
 INPUTS, LABELS = make_blobs(60)
 RECIPE = TeacherRecipe(TINY.teacher, held_out=0.3)
-UPDATE = UpdateSettings(training=replace(TINY.teacher.training, min_steps=40))
+UPDATE = UpdateSettings(training=replace(TINY.teacher.training, min_steps=25))
 LEARNERS = {
     "ours": Incremental(SEEDED, UPDATE),
     "paper's form": Incremental(TINY, UPDATE),

@@ -12,7 +12,7 @@ from s2osc.stream.store import open_store, read_pointer, read_state
 from s2osc.types import UNKNOWN
 from samples import make_blobs, make_images
 
-STEPS = {"epochs": 1, "batch_size": 32, "min_steps": 40}
+STEPS = {"epochs": 1, "batch_size": 32, "min_steps": 25}
 SETTINGS = {
     **{f"{role}.training.{k}": v for role in ("teacher", "student") for k, v in STEPS.items()},
     **{f"{role}.network.hidden": (16, 16) for role in ("teacher", "student")},

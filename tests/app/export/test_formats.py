@@ -198,14 +198,14 @@ def test_tasks_have_pictures_predictions_and_the_annotations_of_people(photos, t
 # Labelled items for the next run
 
 
-def test_an_updated_folder_of_labelled_items_is_read_again(photos, tmp_path, quick):
+def test_an_updated_folder_of_labelled_items_is_read_again(photos, tmp_path, learnt):
     named = Corrections(tuple(Correction(name, "red fox") for name in NEW[:8]))
     done = export_results(photos / "out", tmp_path / "known", "known", corrections=named)
     assert done.n_items == len(KNOWN) + 8
     opened = open_known(tmp_path / "known")
     assert opened.n_of_class == {"left": 60, "top": 60, "red fox": 8}
     paths = [f"--known={tmp_path / 'known'}", f"--pool={photos / 'pool'}"]
-    assert main(["classify", *paths, f"--out={tmp_path / 'out'}", *quick]) == 0
+    assert main(["classify", *paths, f"--out={tmp_path / 'out'}", *learnt]) == 0
     found = Counter(labels_of(tmp_path / "out").values())
     assert found["red fox"] >= 18
 

@@ -6,13 +6,17 @@ from scipy.stats import binomtest, hypergeom
 
 from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.unknown_test import (
+    FEW_DRAWN,
     anything_unknown,
+    draw_parts,
     few_judges,
     findable_share,
     most_agree,
     top_sizes,
     unknown_at_far_end,
 )
+
+pytestmark = pytest.mark.usefixtures("as_users_get_it")
 
 many_or_few_pools = pytest.mark.parametrize(
     "n_pools", [60, pytest.param(400, marks=pytest.mark.slow)]
@@ -53,6 +57,16 @@ def test_a_pool_with_unknown_items_is_told_from_the_seeds(shift):
 
 def test_a_pool_that_is_all_unknown_is_told_from_the_seeds():
     assert p_value(np.full(50, 2.0), np.full(30, 1.0)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("size", "m"), [(1, 1), (5, 5), (30, 29), (300, 2), (80, 20), (20_000, FEW_DRAWN), (900, 600)]
+)
+def test_parts_are_drawn_side_by_side_as_one_after_the_other(size, m):
+    drawn, one_by_one = draw_parts(size, m, 30, random()), random()
+    for part in drawn:
+        expected = one_by_one.choice(size, m, replace=False, shuffle=False)
+        np.testing.assert_array_equal(part, expected)
 
 
 def test_scores_that_are_all_the_same_say_nothing():

@@ -19,12 +19,11 @@ from scipy.special import expit, log_expit, logit
 from s2osc.codec import fields_from_plain
 from s2osc.lazy import lazily
 from s2osc.pipeline.audit.record import Reliability, ReliabilityBin
-from s2osc.pipeline.audit.statistics import clopper_pearson
+from s2osc.pipeline.audit.statistics import clopper_pearson, rising_curve
 from s2osc.seeding import rng
 
 optimize = lazily("scipy.optimize")
 stats = lazily("scipy.stats")
-isotonic = lazily("sklearn.isotonic")
 
 FEWEST_WRONG = 20
 """With fewer wrong (or right) names among the calibration items, one number is learnt of them, a
@@ -117,10 +116,7 @@ def fit_names(softmax: np.ndarray, is_right: np.ndarray, weights: np.ndarray) ->
     places = log_odds(softmax)
     if min(n_right, n_wrong) < FEWEST_WRONG:
         return _by_temperature(fit_temperature(places, target, weights))
-    fitted = isotonic.IsotonicRegression(out_of_bounds="clip").fit(
-        places, target, sample_weight=weights
-    )
-    return _curve(fitted.X_thresholds_, fitted.y_thresholds_)
+    return _curve(*rising_curve(places, target, weights))
 
 
 def fit_temperature(odds: np.ndarray, target: np.ndarray, weights: np.ndarray) -> float:
@@ -176,10 +172,7 @@ def fit_unknown(
         of_seeds = np.append(in_seeds * weights, weights.mean() / 2)
         importance = np.concatenate([in_pool / in_pool.sum(), of_seeds / of_seeds.sum()])
         is_pool = np.repeat([1.0, 0.0], [len(pool), len(seeds) + 1])
-        fitted = isotonic.IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        drawn = importance > 0
-        fitted.fit(np.append(scores, top)[drawn], is_pool[drawn], sample_weight=importance[drawn])
-        total += fitted.predict(places)
+        total += np.interp(places, *rising_curve(np.append(scores, top), is_pool, importance))
     q = total / N_RESAMPLED
     return _curve(places, np.clip(1 - (1 - share) * (1 - q) / np.maximum(q, 1e-6), 0.0, 1.0))
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import expit
 
 from s2osc.lazy import lazily
+from s2osc.pipeline.audit.statistics import rising_curve
 from s2osc.seeding import derive
 
-isotonic = lazily("sklearn.isotonic")
 model_selection = lazily("sklearn.model_selection")
 
 N_FOLDS = 5
@@ -45,9 +45,8 @@ def unknown_probability(
         n_folds, shuffle=True, random_state=derive(seed, "isotonic") % 2**31
     )
     for rest, part in folds.split(score, is_seed):
-        fitted = isotonic.IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        fitted.fit(score[rest], is_pool[rest], sample_weight=importance[rest])
-        q[part] = fitted.predict(score[part])
+        curve = rising_curve(score[rest], is_pool[rest], importance[rest])
+        q[part] = np.interp(score[part], *curve)
     ratio = (1 - q) / np.maximum(q, 1e-6)
     return np.clip(1 - (1 - share) * ratio, 0.0, 1.0)
 
