@@ -10,8 +10,8 @@ process of its own, with as many threads as there are cores, or with ``--threads
 wall time, its seconds of a core, the cost per item of the steps that go through the pool, and its
 peak of memory, then how many items are called unknown, and how many rightly. ``--show`` also tells
 what each item more than in the next smaller run took of a core: nothing is in it that every run
-pays alike. ``--ray`` runs the sizes that ``--ray-sizes`` names with so many workers of Ray, too; its
-start is told apart.
+pays alike. ``--ray`` runs the sizes that ``--ray-sizes`` names with so many workers of Ray, too;
+its start is told apart.
 
 All of it takes half an hour. It can be done in portions: ``--to`` keeps what the record has of
 other runs, ``--folder`` keeps the items, and ``--prepare`` makes them and stops.

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from s2osc.data.sources import add_noise, add_typing_errors
+from s2osc.pipeline.sources.best_change import find_added
 from s2osc.pipeline.sources.changes import (
     IMAGE_KINDS,
     ColumnChange,
@@ -64,3 +66,15 @@ def test_without_a_class_in_common_or_enough_items_there_is_no_offset():
     ones = np.ones((3, 2))
     assert not column_offset(ones, 2 * ones, np.zeros(3, int), np.ones(3, int), ones[0]).any()
     assert not column_offset(ones[:1], 2 * ones, np.zeros(1, int), np.zeros(3, int), ones[0]).any()
+
+
+def test_noise_and_typing_errors_get_the_strength_that_all_items_show():
+    images = random().integers(60, 200, (200, 1, 1, 3)).astype(np.uint8)
+    images = np.repeat(np.repeat(images, 12, axis=1), 12, axis=2)
+    noisy = add_noise(images[:100], 8, seed=1)
+    assert find_added(noisy, images[100:], seed=0) == KindChange("noise", 8)
+    letters = random().integers(ord("a"), ord("z") + 1, (300, 8))
+    words = ["".join(map(chr, word)) for word in letters]
+    texts = np.array([" ".join(each) for each in random().choice(words, (400, 5))])
+    mistyped = add_typing_errors(texts[:200], 0.2, seed=1)
+    assert find_added(mistyped, texts[200:], seed=0).strength in (0.15, 0.2)

@@ -18,12 +18,13 @@ from s2osc.pipeline.sources.changes import (
     NOISE_SHARES,
     Change,
     ColumnChange,
+    changes_that_add,
     column_offset,
     image_changes,
     text_changes,
 )
 from s2osc.pipeline.sources.comparison import RankSums, sure_strata
-from s2osc.pipeline.sources.traces import TEXT, image_traces, measure_traces
+from s2osc.pipeline.sources.traces import TEXT, added_by_source, image_traces, measure_traces
 from s2osc.seeding import rng
 
 MOST_COMPARED = 600
@@ -107,6 +108,17 @@ def find_change(
     ]
     least, best = min(misfits, key=lambda pair: pair[0])
     return best, least / max(sure.misfit(sure.judges, seed=seed), 1e-12)
+
+
+def find_added(pool: np.ndarray, labelled: np.ndarray, *, seed: int) -> Change:
+    """The noise on images, or the typing errors in texts, with which both have as much of it."""
+
+    def apart(change: Change) -> float:
+        added = added_by_source(np.concatenate([pool, change.apply(labelled, seed=seed)]))
+        assert added is not None
+        return float(abs(added[: len(pool)].mean() - added[len(pool) :].mean()))
+
+    return min(changes_that_add(is_text=pool.dtype.kind in TEXT), key=apart)
 
 
 def column_changes(sure: SureItems) -> list[Change]:

@@ -149,6 +149,16 @@ def text_changes() -> list[KindChange]:
     return _of_all_strengths(TEXT_KINDS)
 
 
+def changes_that_add(*, is_text: bool) -> list[KindChange]:
+    """Those that add something that all classes have about as much of."""
+    kinds = (
+        {"typing errors": TEXT_KINDS["typing errors"]}
+        if is_text
+        else {"noise": IMAGE_KINDS["noise"]}
+    )
+    return _of_all_strengths(kinds)
+
+
 def _of_all_strengths(kinds: Mapping[str, Kind]) -> list[KindChange]:
     return [KindChange(kind, s) for kind, how in kinds.items() for s in how.strengths]
 

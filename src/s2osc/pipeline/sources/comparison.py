@@ -39,6 +39,7 @@ class Comparison(NamedTuple):
     auroc: np.ndarray  # (m,) the same as a probability
     n_sure: int  # of the pool
     n_compared: int  # of the calibration items
+    p_added: float = 1.0  # of "no source has added anything", by all items; a part of the p-value
 
     @property
     def is_possible(self) -> bool:
@@ -48,6 +49,11 @@ class Comparison(NamedTuple):
     @property
     def differ(self) -> bool:
         return self.is_possible and bool(self.p_value <= LEVEL)
+
+    @property
+    def adds(self) -> bool:
+        """Whether the source has added something to the items of the pool."""
+        return self.differ and self.p_added <= LEVEL
 
     @property
     def may_differ(self) -> bool:

@@ -17,7 +17,7 @@ from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
 from s2osc.pipeline.scaling import Scaling, fit_scaling, in_spreads
-from s2osc.pipeline.sources.best_change import find_change
+from s2osc.pipeline.sources.best_change import find_added, find_change
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
     Change,
@@ -319,10 +319,22 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
     then the surest items of the pool suggest a change, too. Of photos and texts, whose traces vary,
     both always do, and of two changes that help, that one counts with which more items are sure.
-    Where hardly any are, columns that lie apart as a whole come first.
+    Where hardly any are, columns that lie apart as a whole come first, and noise and typing errors
+    that all items tell.
     """
     assert found.inputs is not None
     assert found.last is not None
+    if found.last.adds:
+        left_out = found.pooled.is_beyond_even(len(found.inputs.labels))
+        rows = _sample_of_sides(found, left_out, seed=seed)
+        is_pool = found.inputs.labels[rows] < 0
+        again = changed_by(
+            found,
+            find_added(*(found.originals(rows[side]) for side in (is_pool, ~is_pool)), seed=seed),
+            seed=seed,
+        )
+        if again.sure_share >= found.sure_share - CLEARLY_MORE:
+            return again
     if found.sure_share < HARDLY_ANY and found.are_columns:
         again = changed_by(found, offset_of_all(found), seed=seed)
         if again.sure_share >= found.sure_share + CLEARLY_MORE:
@@ -382,12 +394,15 @@ def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -
     last = compare_sources(
         signs, names, is_spy, is_judge, traces, is_sure, left_out=left_out, seed=seed
     )
-    p_value = min(last.p_value, _added_to_pool(found, left_out, seed=seed))
-    return last._replace(p_value=min(1.0, 2 * p_value))
+    sample = _sample_of_sides(found, left_out, seed=seed)
+    added = added_by_source(found.originals(sample)) if len(sample) else None
+    p_added = 1.0 if added is None else more_than_a_class(added, found.inputs.labels[sample])
+    p_added = min(1.0, 2 * p_added)
+    return last._replace(p_value=min(1.0, 2 * last.p_value, p_added), p_added=p_added)
 
 
-def _added_to_pool(found: Matched, left_out: np.ndarray, *, seed: int) -> float:
-    """The p-value of "no source has added anything to the items of the pool", by a sample.
+def _sample_of_sides(found: Matched, left_out: np.ndarray, *, seed: int) -> np.ndarray:
+    """The sorted rows of items of pool and labelled ones that are compared as a whole.
 
     Training items that were chosen, not drawn, are no sample of their class, and left out.
     """
@@ -395,12 +410,10 @@ def _added_to_pool(found: Matched, left_out: np.ndarray, *, seed: int) -> float:
     labels, pooled = found.inputs.labels, found.pooled
     if not pooled.training_is_random:
         left_out = left_out | (np.arange(len(labels)) >= len(pooled.inputs))
-    random = rng(seed, "added")
+    random = rng(seed, "sides")
     sides = (labels < 0) & ~left_out, (labels >= 0) & ~left_out
     rows = [random.permutation(np.flatnonzero(side))[:MOST_OF_SIDE] for side in sides]
-    sample = np.sort(np.concatenate(rows))
-    added = added_by_source(found.originals(sample)) if len(sample) else None
-    return 1.0 if added is None else more_than_a_class(added, labels[sample])
+    return np.sort(np.concatenate(rows))
 
 
 def _traces_of_rows(found: Matched, rows: np.ndarray, n: int) -> Traces:
