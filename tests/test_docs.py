@@ -2,6 +2,7 @@
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,14 @@ def test_every_file_and_function_a_document_names_is_there(document):
             assert any(name in names_in(path) for path in paths), (
                 f"{document.name} names {name} in {place}"
             )
+
+
+@pytest.mark.usefixtures("as_users_get_it")
+def test_the_guards_of_the_page_of_constants_have_the_values_of_the_code():
+    page = (ROOT / "docs" / "constants.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w.]+):(\w+)` \| ([\d./ ]+) \|", page, flags=re.MULTILINE)
+    assert len(rows) >= 10
+    for module, name, value in rows:
+        numbers = [float(number) for number in value.split("/")]
+        stated = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
+        assert getattr(import_module(f"s2osc.pipeline.{module}"), name) == stated, name
