@@ -448,3 +448,11 @@ def test_weights_mend_the_share():
     n = effective_number(weights)
     assert unknown_share(tails(pool, seeds, np.ones(600)), 2_000, 600).estimate > 0.2
     assert unknown_share(tails(pool, seeds, weights), 2_000, n).estimate < 0.05
+
+
+def test_the_high_end_of_the_unknown_share_holds_what_looks_like_known_items():
+    curve = tails(*mixture(0.3, 6.0, seed=0), np.ones(1_000))
+    few, many = (unknown_share(curve, 3_000, 1_000, hidden=hidden) for hidden in (0.2, 0.6))
+    assert (few.estimate, few.low) == (many.estimate, many.low)
+    assert few.high < many.high == pytest.approx(2 * few.high, rel=0.01)
+    assert unknown_share(curve, 3_000, 1_000, hidden=1.0).high == 1

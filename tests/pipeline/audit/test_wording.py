@@ -77,6 +77,18 @@ def test_where_nothing_is_found_the_sentence_says_what_would_have_been(share, wo
     )
 
 
+@pytest.mark.parametrize(("accuracy", "tells"), [(0.7, True), (0.5, False)])
+def test_where_classes_are_hardly_told_apart_nothing_is_concluded_from_finding_none(
+    accuracy, tells
+):
+    classes = tuple(ClassAudit(name, 10, 1.0, None, None) for name in "abcde")
+    right = Estimate(accuracy, accuracy - 0.1, accuracy + 0.1)
+    audit = replace(NOTHING, known_accuracy=right, classes=classes).as_sources_allow()
+    assert sentence(audit).startswith("As far as" if tells else "Cannot tell")
+    assert ("hardly told from each other" in sentence(audit)) != tells
+    assert audit.unknown_share.high == (0.021 if tells else 1.0)
+
+
 def test_where_only_a_large_class_would_be_found_nothing_is_concluded():
     told = sentence(replace(NOTHING, findable_share=0.79, n_seeds=5))
     assert told == (

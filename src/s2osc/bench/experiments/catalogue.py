@@ -352,7 +352,7 @@ GROUPS = {
             *(("segment",) if n < 5 else ()),  # it has seven classes
         ),
         task=GroupsTask(),
-        networks=dict.fromkeys(("mnist", "fashion_mnist"), "plain")
+        networks=dict.fromkeys(("mnist", "fashion_mnist"), "quick")
         | dict.fromkeys(
             ("cifar10-features", "cifar30-features", "stackoverflow", "pendigits", "segment"),
             "heads",

@@ -15,7 +15,7 @@ from s2osc.data.splits import Protocol, split_dataset
 from s2osc.metrics import evaluate_groups
 from s2osc.nets.networks import one_vector
 from s2osc.nets.text_features import compute_text_features
-from s2osc.nets.text_models import WORDLLAMA, load_text_model
+from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.grouping.space import fit_space
 from s2osc.pipeline.model import OpenSetModel
 from s2osc.pipeline.solution import Solution
@@ -38,7 +38,7 @@ class GroupsTask(PoolTask):
         # Titles become vectors of what was drawn, so their numbers are drawn first.
         numbers = np.arange(len(dataset.inputs), dtype=np.float32)[:, None]
         split = split_dataset(replace(dataset, inputs=numbers), protocol, partition)
-        model = load_text_model(WORDLLAMA)
+        model = load_text_model()
         known, pool = (
             compute_text_features(dataset.inputs[rows[:, 0].astype(int)].tolist(), model)
             for rows in (split.known.inputs, split.pool)

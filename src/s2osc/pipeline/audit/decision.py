@@ -117,6 +117,13 @@ class Evidence:
         """The number of seeds of equal weight that these are worth."""
         return statistics.effective_number(self.seed_weight)
 
+    @property
+    def guessed_share(self) -> float:
+        """The share of known items whose class is merely guessed."""
+        is_right = self.seed_nearest == self.seed_label
+        accuracy = float(self.seed_weight @ is_right / self.seed_weight.sum())
+        return statistics.guessed_share(accuracy, self.n_classes)
+
     def tails(self) -> Tails:
         return statistics.tails(self.score, self.seed_score, self.seed_weight)
 
@@ -151,7 +158,11 @@ class Thresholds:
 def share_of_unknown(evidence: Evidence) -> Estimate:
     """The unknown share of the pool, estimated low."""
     return statistics.unknown_share(
-        evidence.tails(), len(evidence.score), evidence.n_effective, _fewest_below(evidence)
+        evidence.tails(),
+        len(evidence.score),
+        evidence.n_effective,
+        _fewest_below(evidence),
+        hidden=max(statistics.HIDDEN, evidence.guessed_share),
     )
 
 

@@ -12,10 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from s2osc.codec import JsonObject, fields_from_plain, fields_to_plain, from_plain, to_plain
-from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.pipeline.audit.statistics import Estimate, guessed_share
 from s2osc.pipeline.group_tree import GroupTree
 
 SCHEMA = 1
+MOSTLY = 0.5
 LIKELY = 0.1
 """The probability from which on another number of groups is named as an alternative."""
 
@@ -301,11 +302,18 @@ class Audit:
             ),
         )
 
+    @property
+    def hardly_tells_classes(self) -> bool:
+        """Whether most known items get a class by guessing: then no other class need stand out."""
+        if self.known_accuracy is None:
+            return False
+        return guessed_share(self.known_accuracy.estimate, len(self.classes)) > MOSTLY
+
     def with_missed(self) -> Self:
         """Where nothing was found: what could be there unseen is part of the unknown share."""
         if not self.nothing_unknown:
             return self
-        is_open = self.sources_remain_apart or self.source_is_suspected
+        is_open = self.sources_remain_apart or self.source_is_suspected or self.hardly_tells_classes
         missed = 1.0 if is_open else self.findable_share or 0.0
         share = self.unknown_share
         return replace(self, unknown_share=share._replace(high=max(share.high, missed)))

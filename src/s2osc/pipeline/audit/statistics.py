@@ -291,7 +291,7 @@ def in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:
 STRICT = 0.002
 """Probability that the low end of the unknown share leaves to each threshold."""
 HIDDEN = 0.2
-"""Share of the unknown items that may look like known ones, for the high end."""
+"""Share of the unknown items that may look like known ones at least, for the high end."""
 
 
 class Bound(NamedTuple):
@@ -320,16 +320,33 @@ def bound_on_known(
     return Bound(ratio, error, int(np.argmin(ratio * np.exp(2 * error))))
 
 
+def guessed_share(accuracy: float, n_classes: int) -> float:
+    """The share of items whose class is merely guessed, where so many are named right.
+
+    Known classes that are not told from each other are not told from unknown ones, either.
+
+    >>> guessed_share(1.0, 5), guessed_share(0.6, 5), guessed_share(0.2, 5), guessed_share(1.0, 1)
+    (0.0, 0.5, 1.0, 0.0)
+    """
+    if n_classes < 2:
+        return 0.0
+    return min(1.0, (1 - accuracy) * n_classes / (n_classes - 1))
+
+
 def unknown_share(
-    curve: Tails, n_pool: int, n_seeds: float, fewest_below: float = FEWEST_BELOW
+    curve: Tails,
+    n_pool: int,
+    n_seeds: float,
+    fewest_below: float = FEWEST_BELOW,
+    hidden: float = HIDDEN,
 ) -> Estimate:
     """pi, the share of the pool that is unknown, estimated low; a rough range.
 
     The smallest of many noisy ratios is biased downwards, so two deviations are added for the
     estimate. The low end takes an exact upper bound of the known items above each threshold, strict
     enough for all thresholds at once. The high end is four deviations less at the tightest place,
-    and supposes that up to a fifth of the unknown items look like known ones, which nothing in the
-    pool can tell.
+    and supposes that up to the share ``hidden`` of the unknown items look like known ones, which
+    nothing in the pool can tell.
     """
     ratio, error, tightest = bound_on_known(curve, n_pool, n_seeds, fewest_below)
     value = max(0.0, 1 - float(ratio[tightest] * np.exp(2 * error[tightest])))
@@ -340,7 +357,9 @@ def unknown_share(
     at_most_known = (1 - curve.pool[enough]) / np.maximum(1 - most_above, 1e-9)
     item = 1 / n_pool
     low = max(0.0, 1 - float(np.min(at_most_known)) - item)
-    high = (1 - float(ratio[tightest] * np.exp(-4 * error[tightest]))) / (1 - HIDDEN) + item
+    high = (1 - float(ratio[tightest] * np.exp(-4 * error[tightest]))) / max(
+        1 - hidden, item
+    ) + item
     return Estimate(max(value, low), low, float(np.clip(high, max(value, low), 1.0)))
 
 

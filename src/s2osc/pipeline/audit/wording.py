@@ -134,22 +134,33 @@ def _nothing_unknown(audit: Audit) -> str:
             f"at least {at_most(share)} of the pool would be found; label more items of the known "
             "classes, or check a few of the pool."
         )
+    if audit.hardly_tells_classes:
+        return (
+            "Cannot tell whether anything in this pool is unknown: the known classes are hardly "
+            "told from each other, so a class that is not known need not stand out "
+            f"({_wrong_names(audit)}); label more items of the known classes, or check a few of "
+            "the pool."
+        )
     findable = ""
     if share is not None:
         findable = (
             f" (a class that stands apart would be found from {at_most(share)} of the pool on)"
         )
     found = f"As far as {items} can tell, nothing in this pool is unknown{findable}"
-    if audit.known_accuracy is None:
-        return f"{found}."
+    return f"{found}; {_wrong_names(audit)}." if audit.known_accuracy else f"{found}."
+
+
+def _wrong_names(audit: Audit) -> str:
+    """How many answers name the wrong class, as a part of a sentence."""
     right = audit.known_accuracy
+    assert right is not None
     wrong = rate_in_words(
         Estimate(1 - right.estimate, 1 - right.high, 1 - right.low),
         "answers",
         "names the wrong class",
         "name the wrong class",
     )
-    return f"{found}; {wrong[0].lower()}{wrong[1:]}."
+    return f"{wrong[0].lower()}{wrong[1:]}"
 
 
 def rate_in_words(figure: Estimate, items: str, does: str, do: str) -> str:
