@@ -77,11 +77,11 @@ class DamageCheck:
 
     def _end_group(self, group: pyarrow.parquet.RowGroupMetaData) -> None:
         for column, found in zip(self.columns, self.found, strict=True):
-            told = told_reach(group.column(column.leaf))
-            if told is not None and found != told:
+            written = reach_in_footer(group.column(column.leaf))
+            if written is not None and found != written:
                 raise ValueError(
                     f"row group {self.groups[0]} is damaged: `{column.name}` holds "
-                    f"{found.in_words()}, but {told.in_words()} was written"
+                    f"{found.in_words()}, but {written.in_words()} was written"
                 )
         self.groups, self.n_seen = self.groups[1:], 0
         self.found = [NOWHERE] * len(self.columns)
@@ -146,7 +146,7 @@ def reach_of(numbers: np.ndarray) -> Reach:
     return NOWHERE.joined(Reach(float(low), float(high)))
 
 
-def told_reach(column: pyarrow.parquet.ColumnChunkMetaData) -> Reach | None:
+def reach_in_footer(column: pyarrow.parquet.ColumnChunkMetaData) -> Reach | None:
     """What the footer says of a column in a row group; None: nothing."""
     about = column.statistics
     if about is None or not about.has_min_max or np.isnan([about.min, about.max]).any():

@@ -325,8 +325,7 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
     assert found.inputs is not None
     assert found.last is not None
     if found.last.adds:
-        left_out = found.pooled.is_beyond_even(len(found.inputs.labels))
-        rows = _sample_of_sides(found, left_out, seed=seed)
+        rows = _sample_of_sides(found, seed=seed)
         is_pool = found.inputs.labels[rows] < 0
         again = changed_by(
             found,
@@ -394,22 +393,23 @@ def _compared(found: Matched, is_sure: np.ndarray | None = None, *, seed: int) -
     last = compare_sources(
         signs, names, is_spy, is_judge, traces, is_sure, left_out=left_out, seed=seed
     )
-    sample = _sample_of_sides(found, left_out, seed=seed)
+    sample = _sample_of_sides(found, seed=seed)
     added = added_by_source(found.originals(sample)) if len(sample) else None
     p_added = 1.0 if added is None else more_than_a_class(added, found.inputs.labels[sample])
     p_added = min(1.0, 2 * p_added)
     return last._replace(p_value=min(1.0, 2 * last.p_value, p_added), p_added=p_added)
 
 
-def _sample_of_sides(found: Matched, left_out: np.ndarray, *, seed: int) -> np.ndarray:
+def _sample_of_sides(found: Matched, *, seed: int) -> np.ndarray:
     """The sorted rows of items of pool and labelled ones that are compared as a whole.
 
     Training items that were chosen, not drawn, are no sample of their class, and left out.
     """
     assert found.inputs is not None
     labels, pooled = found.inputs.labels, found.pooled
+    left_out = pooled.is_beyond_even(len(labels))
     if not pooled.training_is_random:
-        left_out = left_out | (np.arange(len(labels)) >= len(pooled.inputs))
+        left_out |= np.arange(len(labels)) >= len(pooled.inputs)
     random = rng(seed, "sides")
     sides = (labels < 0) & ~left_out, (labels >= 0) & ~left_out
     rows = [random.permutation(np.flatnonzero(side))[:MOST_OF_SIDE] for side in sides]

@@ -91,8 +91,7 @@ def added_by_source(items: np.ndarray) -> np.ndarray | None:
     parts = []
     for rows in _image_chunks(items):
         pixels = items[rows].astype(np.float32)
-        in_colours = [pixels[..., c] - pixels[..., 1] for c in (0, 2)] if pixels.ndim == 4 else []
-        parts.append(sum(_smoother_half(_curvature(each)) for each in in_colours or [pixels]))
+        parts.append(sum(map(_smoother_half, _curvatures(pixels))))
     return np.log1p(np.concatenate(parts))
 
 
@@ -187,11 +186,18 @@ def _of_colours(pixels: np.ndarray) -> dict[str, np.ndarray]:
 
     Noise is its own in each channel; compression leaves less of colours than of brightness.
     """
-    red, blue = (_curvature(pixels[..., channel] - pixels[..., 1]) for channel in (0, 2))
+    red, blue = _curvatures(pixels)
     return {
         f"{NOISE} in colours": _smoother_half(red) + _smoother_half(blue),
         "detail of colours": red.mean(axis=(1, 2)) + blue.mean(axis=(1, 2)),
     }
+
+
+def _curvatures(pixels: np.ndarray) -> list[np.ndarray]:
+    """Of red and of blue, each without green, or of grey."""
+    if pixels.ndim == 3:
+        return [_curvature(pixels)]
+    return [_curvature(pixels[..., channel] - pixels[..., 1]) for channel in (0, 2)]
 
 
 def _curvature(grey: np.ndarray) -> np.ndarray:
