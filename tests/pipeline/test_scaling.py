@@ -210,3 +210,15 @@ def test_noise_on_a_column_that_is_constant_among_labelled_items_stays_small():
     pool = np.where(np.arange(N) < 950, 0, 10.0) + random().normal(0, 0.1, N)
     scaling = fit_scaling(np.zeros((50, 1)), pool[:, None])
     assert np.abs(scaling.transform(np.full((1, 1), 0.2))).max() < 0.2
+
+
+def test_scaled_vectors_are_counted_in_spreads_again_whatever_their_tails_and_weights():
+    draw = np.random.default_rng(0)
+    heavy = np.exp(2.5 * draw.standard_normal((200, 5)))
+    embedding = draw.standard_normal((200, 120)) * np.linspace(0.4, 2, 120)
+    for vectors in (heavy, embedding):
+        scaling = fit_scaling(vectors.astype(np.float32))
+        scaled = scaling.transform(vectors)
+        spreads = (vectors - scaling.centre) / scaling.spread
+        np.testing.assert_allclose(scaling.in_spreads(scaled), spreads, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(scaling.from_spreads(spreads), scaled, rtol=1e-3, atol=1e-3)

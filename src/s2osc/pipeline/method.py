@@ -28,7 +28,7 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.grouping.pool import group_pool
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
-from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution, make_trust
 from s2osc.pipeline.sources.matching import (
     Matched,
@@ -158,7 +158,8 @@ class S2OSCMethod:
             known = known if by_raw is None else by_raw.training
             scaling = fit_scaling(known.inputs, pool)
             known, pool = scaling.transform_items(known), scaling.transform(pool)
-            matched = self.match(*hide_in_pool(known, pool, self.seeds, seed=seed), seed=seed)
+            training, pooled = hide_in_pool(known, pool, self.seeds, seed=seed)
+            matched = self.match(training, pooled, scaling, seed=seed)
             if by_raw is not None:
                 matched = matched.after(by_raw)
         with clock("teacher"):
@@ -188,11 +189,14 @@ class S2OSCMethod:
             return None
         return match_raw(known, pool, raw, seed=seed)
 
-    def match(self, training: Labelled, pooled: Pool, *, seed: int) -> Matched:
-        """Labelled items as if from the source of the pool; as they are in the paper's method."""
+    def match(self, training: Labelled, pooled: Pool, scaling: Scaling, *, seed: int) -> Matched:
+        """Labelled items as if from the source of the pool; as they are in the paper's method.
+
+        All of them were scaled by ``scaling``.
+        """
         if self.filtering.by != "seeds" or not pooled.is_calibrated:
             return Matched(training, pooled)
-        return match_sources(training, pooled, seed=seed)
+        return match_sources(training, pooled, scaling=scaling, seed=seed)
 
     def solve(
         self,
@@ -327,7 +331,7 @@ class S2OSCMethod:
         for number, (training, pooled) in enumerate(folds, start=1):
             with clock("folds"):
                 own = derive(seed, f"fold {number}")
-                again = compare_inputs(training, pooled, seed=own)
+                again = compare_inputs(training, pooled, scaling=matched.scaling, seed=own)
                 again = again._replace(
                     changes=matched.changes, first=matched.first, of_raw=matched.of_raw
                 )

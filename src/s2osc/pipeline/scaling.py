@@ -49,6 +49,19 @@ class Scaling:
     def transform_items(self, items: Labelled) -> Labelled:
         return Labelled(self.transform(items.inputs), items.labels)
 
+    def in_spreads(self, scaled: np.ndarray) -> np.ndarray:
+        """Scaled vectors in spreads of each column, their tails as they were, float64.
+
+        What an instrument adds to a column is the same for small values and for large ones.
+        """
+        wide = scaled.astype(np.float64)
+        return untame(wide / self.weight) if len(self.weight) else wide
+
+    def from_spreads(self, vectors: np.ndarray) -> np.ndarray:
+        """The inverse of ``in_spreads``, float32."""
+        scaled = tame(vectors) * self.weight if len(self.weight) else vectors
+        return scaled.astype(np.float32)
+
     def completed(self, inputs: np.ndarray) -> "Scaling":
         """With the scale of ``inputs`` where a column was constant so far."""
         if not len(self.centre) or self.spread.all() or not len(inputs):
@@ -153,19 +166,3 @@ def untame(tamed: np.ndarray) -> np.ndarray:
     """
     beyond = np.maximum(np.abs(tamed) - LINEAR, 0)
     return np.clip(tamed, -LINEAR, LINEAR) + np.sign(tamed) * np.expm1(beyond)
-
-
-def in_spreads(vectors: np.ndarray) -> np.ndarray:
-    """Scaled rows of a table with their tails as they were, float64; an embedding as it is.
-
-    What an instrument adds to a column is the same for small values and for large ones. The columns
-    of an embedding have weights, and no tails to speak of.
-    """
-    wide = vectors.astype(np.float64)
-    return wide if vectors.shape[-1] >= MANY_COLUMNS else untame(wide)
-
-
-def from_spreads(vectors: np.ndarray) -> np.ndarray:
-    """The inverse of ``in_spreads``, float32."""
-    tamed = vectors if vectors.shape[-1] >= MANY_COLUMNS else tame(vectors)
-    return tamed.astype(np.float32)

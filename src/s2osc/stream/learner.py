@@ -204,7 +204,9 @@ class Incremental:
             scaling.transform(window), held_back, training_is_random=False, seed=seed
         )
         with clock("sources"):
-            matched = self.method.match(scaling.transform_items(exemplars), pooled, seed=seed)
+            matched = self.method.match(
+                scaling.transform_items(exemplars), pooled, scaling, seed=seed
+            )
             if by_raw is not None:
                 matched = matched.after(by_raw)
         with clock("teacher"):

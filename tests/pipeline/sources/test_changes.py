@@ -9,6 +9,7 @@ from s2osc.pipeline.sources.changes import (
     IMAGE_KINDS,
     ColumnChange,
     KindChange,
+    beyond_chance,
     column_offset,
     image_changes,
 )
@@ -60,6 +61,24 @@ def test_an_offset_is_found_within_classes_whatever_their_mix():
     pool = 6.0 * pool_classes[:, None] + draw.normal(size=(4_000, 3)) + [0.4, 0.0, -0.2]
     offset = column_offset(pool, labelled, pool_classes, classes, np.ones(3))
     np.testing.assert_allclose(offset, [0.4, 0.0, -0.2], atol=0.1)
+
+
+def test_the_errors_of_many_columns_do_not_add_up_to_an_offset():
+    draw, columns = random(), 1_000
+    chance = 0.1 * draw.standard_normal(columns)
+    left = beyond_chance(chance, np.full(columns, 0.01))
+    assert (left**2).sum() < 0.05 * (chance**2).sum()
+    apart = 0.3 * draw.standard_normal(columns) + chance
+    kept = beyond_chance(apart, np.full(columns, 0.01))
+    np.testing.assert_allclose(kept, 0.9 * apart, atol=0.1)
+
+
+def test_a_column_that_was_moved_by_itself_counts_by_itself():
+    chance = 0.1 * random().standard_normal(1_000)
+    chance[7] = 2.0
+    left = beyond_chance(chance, np.full(1_000, 0.01))
+    assert left[7] > 1.9
+    assert (np.abs(np.delete(left, 7)) > 0.1).mean() < 0.005
 
 
 def test_without_a_class_in_common_or_enough_items_there_is_no_offset():

@@ -19,17 +19,17 @@ from texts import WORDS, easy_texts, embed_texts
 pytestmark = pytest.mark.usefixtures("as_users_get_it")
 
 
-def hidden(known, pool):
-    """Training items and the pool with held-back ones, scaled as the method scales them."""
+def matched(known, pool):
+    """Training items, the pool with held-back ones, scaled as the method does, and their match."""
     scaling = fit_scaling(known.inputs, pool)
     known, pool = scaling.transform_items(known), scaling.transform(pool)
-    return hide_in_pool(known, pool, SeedSettings(0.15), seed=0)
+    training, pooled = hide_in_pool(known, pool, SeedSettings(0.15), seed=0)
+    return training, pooled, match_sources(training, pooled, scaling=scaling, seed=0)
 
 
 def matched_to(make, change=None, *, n=150, n_classes=4):
     split = open_set(*make(n, n_classes))
-    training, pooled = hidden(split.known, split.pool if change is None else change(split.pool))
-    return training, pooled, match_sources(training, pooled, seed=0)
+    return matched(split.known, split.pool if change is None else change(split.pool))
 
 
 @pytest.mark.parametrize("make", [make_blobs, make_images])
@@ -59,7 +59,7 @@ def test_noise_on_the_images_of_the_pool_is_found_and_given_to_the_labelled_ones
 def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
     split = open_set(*make_blobs(300, 4, distance=4.0))
     pool = offset_columns(split.pool, 0.2)
-    found = match_sources(*hidden(split.known, pool), seed=0)
+    _, _, found = matched(split.known, pool)
     assert found.first.differ
     moved = sum(change.offset for change in found.changes)
     assert moved.sum() > 0
@@ -98,9 +98,25 @@ def test_an_offset_of_columns_with_heavy_tails_is_found():
     inputs = np.column_stack([inputs, heavy]).astype(np.float32)
     is_labelled = np.arange(len(inputs)) % 2 == 0
     known = Labelled(inputs[is_labelled], labels[is_labelled])
-    found = match_sources(*hidden(known, offset_columns(inputs[~is_labelled], 0.1)), seed=0)
+    _, _, found = matched(known, offset_columns(inputs[~is_labelled], 0.1))
     assert found.changes
     assert not found.last.differ
+    assert found.sure_share >= FEWEST_THERE
+
+
+@pytest.mark.parametrize("n_unknown", [0, 1])
+def test_an_offset_of_many_columns_of_which_some_have_heavy_tails_is_found(n_unknown):
+    # As features of a network are: most are zero for most items, and large for a few.
+    draw, labels = np.random.default_rng(0), np.repeat(np.arange(4), 150)
+    inputs = draw.normal(size=(4, 150))[labels] + 0.7 * draw.normal(size=(600, 150))
+    features = np.maximum(inputs - np.linspace(-1, 2, 150), 0) ** 2
+    split = open_set(features.astype(np.float32), labels, n_known=4 - n_unknown)
+    _, _, found = matched(split.known, offset_columns(split.pool, 0.1))
+    assert found.first.differ
+    assert not found.last.differ
+    first = found.changes[0]
+    moved = first.offset[first.deviations > 0] / first.deviations[first.deviations > 0]
+    np.testing.assert_allclose(np.median(moved), 0.1, atol=0.03)
     assert found.sure_share >= FEWEST_THERE
 
 

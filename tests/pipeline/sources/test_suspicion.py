@@ -33,7 +33,7 @@ def matched_to_blobs(change=None, *, n=150, n_classes=4, n_known=None):
     training, pooled = hide_in_pool(
         scaling.transform_items(split.known), scaling.transform(pool), SeedSettings(0.15), seed=0
     )
-    return training, pooled, match_sources(training, pooled, seed=0)
+    return training, pooled, match_sources(training, pooled, scaling=scaling, seed=0)
 
 
 def test_a_difference_that_is_not_clear_is_only_suspected():

@@ -59,7 +59,8 @@ def fit_sample(
         scaling = fit_scaling(
             roles.training.inputs, np.concatenate([judged, roles.calibration.inputs])
         )
-        matched = method.match(*join_sample(roles, sample, sampled, scaling, seed=seed), seed=seed)
+        training, pooled = join_sample(roles, sample, sampled, scaling, seed=seed)
+        matched = method.match(training, pooled, scaling, seed=seed)
         if by_raw is not None:
             matched = matched.after(by_raw)
     with clock("teacher"):

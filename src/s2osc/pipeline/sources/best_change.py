@@ -12,7 +12,7 @@ import numpy as np
 from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.filter.signs import InputSigns
-from s2osc.pipeline.scaling import in_spreads
+from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
     NOISE_SHARES,
@@ -88,11 +88,17 @@ def sample_sure_items(
 
 @in_one_thread
 def find_change(
-    originals: Originals, free: InputSigns, is_sure: np.ndarray, *, seed: int
+    originals: Originals,
+    free: InputSigns,
+    is_sure: np.ndarray,
+    scaling: Scaling = UNSCALED,
+    *,
+    seed: int,
 ) -> tuple[Change, float]:
     """The change of labelled items that brings them closest to the pool.
 
-    Also what it leaves of the misfit. ``originals`` gives items by their rows, those of ``free``.
+    Also what it leaves of the misfit. ``originals`` gives items by their rows, those of ``free``;
+    vectors were scaled by ``scaling``.
     """
     sure = sample_sure_items(originals, free, is_sure, seed=seed)
     candidates: Iterable[Change]
@@ -101,7 +107,7 @@ def find_change(
     elif sure.pool.dtype.kind in TEXT:
         candidates = text_changes()
     else:
-        candidates = column_changes(sure)
+        candidates = column_changes(sure, scaling)
     misfits = [
         (sure.misfit(change.apply(sure.judges, seed=seed), seed=seed), change)
         for change in candidates
@@ -121,16 +127,16 @@ def find_added(pool: np.ndarray, labelled: np.ndarray, *, seed: int) -> Change:
     return min(changes_that_add(is_text=pool.dtype.kind in TEXT), key=apart)
 
 
-def column_changes(sure: SureItems) -> list[Change]:
+def column_changes(sure: SureItems, scaling: Scaling) -> list[Change]:
     """The offset of the columns, with noise of several strengths and without."""
     labelled, pool, references = (
-        in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
+        scaling.in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
     )
     deviations = np.concatenate([labelled, references]).std(axis=0)
     offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes, deviations)
     offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
     return [
-        ColumnChange(moved, noise, deviations)
+        ColumnChange(moved, noise, deviations, scaling)
         for moved in (offset, np.zeros_like(offset))
         for noise in (0.0, *NOISE_SHARES)
     ]

@@ -22,7 +22,7 @@ from s2osc.data.sources import (
     shift_pixels,
 )
 from s2osc.nets.photo_items import features_of, with_features
-from s2osc.pipeline.scaling import OF_A_GAUSSIAN, from_spreads, in_spreads
+from s2osc.pipeline.scaling import OF_A_GAUSSIAN, UNSCALED, Scaling
 from s2osc.seeding import rng
 
 MOST_OFFSET = 0.5
@@ -111,15 +111,16 @@ class ColumnChange:
     offset: np.ndarray  # (D,) in spreads
     noise: float
     deviations: np.ndarray  # (D,) of the columns, in spreads
+    scaling: Scaling = UNSCALED  # by which vectors were scaled
 
     def apply(self, vectors: np.ndarray, *, seed: int) -> np.ndarray:
         """Of scaled vectors (n, D), stacked views of them, or the features of photos."""
         columns = features_of(vectors)
-        moved = in_spreads(columns) + self.offset
+        moved = self.scaling.in_spreads(columns) + self.offset
         if self.noise:
             noise = rng(seed, "source noise").standard_normal(columns.shape, dtype=np.float32)
             moved += self.noise * self.deviations * noise
-        return with_features(vectors, from_spreads(moved))
+        return with_features(vectors, self.scaling.from_spreads(moved))
 
     def in_words(self) -> str:
         """The change as a person would name it.
@@ -172,9 +173,9 @@ def column_offset(
 ) -> np.ndarray:
     """(D,) how far the columns of the pool lie above those of labelled items of the same class.
 
-    Differences of locations within predicted classes, each weighted by how well it is known. Every
-    column is drawn, by the share of its square that chance explains, towards the same share of its
-    deviation as the others: the median over the columns.
+    Differences of locations within predicted classes, each weighted by how well it is known. What
+    a column has beyond the same share of its deviation as the others, the median over the columns,
+    counts as ``beyond_chance`` says.
 
     >>> items = np.arange(100.0)[:, None] % 5
     >>> zeros = np.zeros(100, int)
@@ -197,8 +198,27 @@ def column_offset(
     difference, error = np.asarray(total / precision), variance / precision**2
     common = common_share(difference, deviations)
     apart = difference - common * deviations
-    shrinkage = np.clip(1 - error / np.maximum(apart**2, 1e-12), 0.0, 1.0)
-    return np.asarray(common * deviations + apart * shrinkage)
+    return np.asarray(common * deviations + beyond_chance(apart, error))
+
+
+def beyond_chance(apart: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """(D,) differences with what chance explains taken off, given the squares of their errors.
+
+    Of all columns, as much as they vary beyond chance (empirical Bayes), so that the errors of a
+    thousand columns do not add up to an offset of their own. A column that lies farther off than
+    any of so many does by chance is one that was moved by itself, and counts by itself.
+
+    >>> error = np.ones(4)
+    >>> beyond_chance(np.array([1.0, -1.0, 1.0, -1.0]), error).tolist()
+    [0.0, -0.0, 0.0, -0.0]
+    >>> beyond_chance(np.array([3.0, -3.0, 3.0, -3.0]), error).round(2).tolist()
+    [2.67, -2.67, 2.67, -2.67]
+    """
+    ratio = apart**2 / np.maximum(error, 1e-12)
+    by_itself = ratio > 2 * np.log(max(len(ratio), 2))  # the largest of so many squares of chance
+    further = max(0.0, float(ratio[~by_itself].mean()) - 1) if not by_itself.all() else 0.0
+    share = np.where(by_itself, 1 - 1 / np.maximum(ratio, 1.0), further / (1 + further))
+    return np.asarray(apart * share)
 
 
 def common_share(apart: np.ndarray, deviations: np.ndarray) -> float:

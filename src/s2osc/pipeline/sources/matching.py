@@ -16,7 +16,7 @@ from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs, measure_inputs
-from s2osc.pipeline.scaling import Scaling, fit_scaling, in_spreads
+from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
 from s2osc.pipeline.sources.best_change import find_added, find_change
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
@@ -102,6 +102,7 @@ class Matched(NamedTuple):
     is_suspected: bool = False  # the changes would explain what stands out, but are not shown
     embedded: EmbeddedItems | None = None  # None: items are compared as they are
     of_raw: tuple[Change, ...] = ()  # changes that raw labelled items were given before
+    scaling: Scaling = UNSCALED  # of vectors
 
     @property
     def is_changed(self) -> bool:
@@ -230,10 +231,18 @@ def match_raw(known: Labelled, pool: np.ndarray, raw: RawItems, *, seed: int) ->
 
 
 def match_sources(
-    training: Labelled, pooled: Pool, embedded: EmbeddedItems | None = None, *, seed: int
+    training: Labelled,
+    pooled: Pool,
+    embedded: EmbeddedItems | None = None,
+    *,
+    scaling: Scaling = UNSCALED,
+    seed: int,
 ) -> Matched:
-    """Compare the sources; while they differ, change the labelled items by what helps most."""
-    found = compare_inputs(training, pooled, embedded, seed=seed)
+    """Compare the sources; while they differ, change the labelled items by what helps most.
+
+    Vectors were scaled by ``scaling``.
+    """
+    found = compare_inputs(training, pooled, embedded, scaling=scaling, seed=seed)
     assert found.last is not None
     assert found.inputs is not None
     if found.last.is_possible:
@@ -276,7 +285,7 @@ def _moved(found: Matched, *, seed: int) -> Matched | None:
     if found.embedded is not None:
         again = with_change(found, seed=seed, better=0.0)
     elif has_many_columns(found):
-        again = changed_by(found, offset_of_all(found), seed=seed)
+        again = moved_as_a_whole(found, seed=seed)
     else:
         return None
     if again is None or again.sure_share < max(FEWEST_THERE, found.sure_share + CLEARLY_MORE):
@@ -319,8 +328,8 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
     makes more items sure. Where few are sure, they may be those that the source has hardly touched;
     then the surest items of the pool suggest a change, too. Of photos and texts, whose traces vary,
     both always do, and of two changes that help, that one counts with which more items are sure.
-    Where hardly any are, columns that lie apart as a whole come first, and noise and typing errors
-    that all items tell.
+    Columns that lie apart as a whole come first where hardly any are or where columns are many, as
+    do noise and typing errors that all items tell.
     """
     assert found.inputs is not None
     assert found.last is not None
@@ -334,9 +343,9 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         )
         if again.sure_share >= found.sure_share - CLEARLY_MORE:
             return again
-    if found.sure_share < HARDLY_ANY and found.are_columns:
-        again = changed_by(found, offset_of_all(found), seed=seed)
-        if again.sure_share >= found.sure_share + CLEARLY_MORE:
+    if has_many_columns(found) or (found.sure_share < HARDLY_ANY and found.are_columns):
+        again = moved_as_a_whole(found, seed=seed)
+        if again.sure_share >= found.sure_share + CLEARLY_MORE or settles(again, found):
             return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []
     if found.sure_share < FEWEST_THERE or found.embedded is not None:
@@ -344,13 +353,23 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         suggesting.append(surest_items(signs, names, is_spy, is_judge))
     helping: list[Matched] = []
     for is_sure in suggesting:
-        change, misfit = find_change(found.originals, found.inputs.free, is_sure, seed=seed)
+        change, misfit = find_change(
+            found.originals, found.inputs.free, is_sure, found.scaling, seed=seed
+        )
         again = changed_by(found, change, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
             helping.append(again)
             if found.embedded is None:  # the more noise on columns, the more items are sure
                 break
     return max(helping, key=lambda again: again.sure_share, default=None)
+
+
+def settles(again: Matched, found: Matched) -> bool:
+    """Whether sources that differ do so no more, with no fewer items that are sure."""
+    assert again.last is not None
+    assert found.last is not None
+    is_settled = found.last.differ and not again.last.differ
+    return is_settled and again.sure_share >= found.sure_share
 
 
 def changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
@@ -360,17 +379,22 @@ def changed_by(found: Matched, change: Change, *, seed: int) -> Matched:
     else:
         embedded, pooled = embedded.changed_by(change, seed=seed), found.pooled
         training = embedded.scaling.transform_items(found._replace(embedded=embedded).features)
-    again = compare_inputs(training, pooled, embedded, seed=seed)
+    again = compare_inputs(training, pooled, embedded, scaling=found.scaling, seed=seed)
     return again._replace(changes=(*found.changes, change), first=found.first, of_raw=found.of_raw)
 
 
 @in_one_thread
 def compare_inputs(
-    training: Labelled, pooled: Pool, embedded: EmbeddedItems | None = None, *, seed: int
+    training: Labelled,
+    pooled: Pool,
+    embedded: EmbeddedItems | None = None,
+    *,
+    scaling: Scaling = UNSCALED,
+    seed: int,
 ) -> Matched:
     """The sources compared by signs and traces of the inputs."""
     inputs = measure_inputs(pooled, training, seed=seed)
-    found = Matched(training, pooled, inputs, embedded=embedded)
+    found = Matched(training, pooled, inputs, embedded=embedded, scaling=scaling)
     last = _compared(found, seed=seed)
     return found._replace(first=last, last=last)
 
@@ -435,22 +459,35 @@ def changed(
     return Labelled(labelled[n_held_back:], training.labels), pooled._replace(inputs=inputs)
 
 
-def offset_of_all(found: Matched) -> ColumnChange:
-    """All columns moved by the same share of their deviation, those with heavy tails by their own.
+def moved_as_a_whole(found: Matched, *, seed: int) -> Matched:
+    """With all columns moved: by one share of their deviation, or those with heavy tails by more.
+
+    Of the two, that one counts with which more items are sure.
+    """
+    moved = (changed_by(found, change, seed=seed) for change in offsets_of_all(found))
+    return max(moved, key=lambda again: again.sure_share)
+
+
+def offsets_of_all(found: Matched) -> tuple[ColumnChange, ColumnChange]:
+    """All columns moved by the same share of their deviation, and those with heavy tails by theirs.
 
     Classes are not looked at, and unknown items move single columns as far as a source does; the
     median over the columns is hardly swayed by them. It is too rough for columns whose deviation is
-    many spreads.
+    many spreads, if the source did not move them by as large a share as the others.
     """
-    pooled = found.pooled
-    pool = in_spreads(one_vector(pooled.of_pool(pooled.inputs)))
+    pooled, scaling = found.pooled, found.scaling
+    pool = scaling.in_spreads(one_vector(pooled.of_pool(pooled.inputs)))
     held_back, training = (
-        in_spreads(one_vector(items))
+        scaling.in_spreads(one_vector(items))
         for items in (pooled.of_held_back(pooled.inputs), found.training.inputs)
     )
     labelled = np.concatenate([held_back, training])
     deviations = labelled.std(axis=0)
     own = locations(pool)[0] - locations(labelled)[0]
-    offset = np.where(deviations > HEAVY, own, common_share(own, deviations) * deviations)
-    offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
-    return ColumnChange(offset, 0.0, deviations)
+    common = common_share(own, deviations) * deviations
+    most = MOST_OFFSET * deviations
+    alike, heavy_by_theirs = (
+        ColumnChange(np.clip(offset, -most, most), 0.0, deviations, scaling)
+        for offset in (common, np.where(deviations > HEAVY, own, common))
+    )
+    return alike, heavy_by_theirs

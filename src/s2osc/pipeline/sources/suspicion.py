@@ -12,14 +12,13 @@ import numpy as np
 
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
-from s2osc.pipeline.scaling import in_spreads
 from s2osc.pipeline.sources.changes import ColumnChange
 from s2osc.pipeline.sources.matching import (
     Matched,
     changed_by,
     compare_inputs,
     has_many_columns,
-    offset_of_all,
+    moved_as_a_whole,
     with_change,
 )
 from s2osc.seeding import rng
@@ -69,13 +68,13 @@ def changed_on_suspicion(matched: Matched, *, seed: int) -> Iterator[Matched]:
         return
     if has_many_columns(matched):
         # What moves every column a little shows in none of the few that are compared.
-        moved = changed_by(matched, offset_of_all(matched), seed=seed)
+        moved = moved_as_a_whole(matched, seed=seed)
         yield moved._replace(is_suspected=True)
-    deviations = in_spreads(one_vector(matched.training.inputs)).std(axis=0)
+    scaling = matched.scaling
+    deviations = scaling.in_spreads(one_vector(matched.training.inputs)).std(axis=0)
     for noise in STRONG_NOISE:
-        noisy = changed_by(
-            matched, ColumnChange(np.zeros_like(deviations), noise, deviations), seed=seed
-        )
+        change = ColumnChange(np.zeros_like(deviations), noise, deviations, scaling)
+        noisy = changed_by(matched, change, seed=seed)
         if noisy.last is not None and not noisy.last.differ:
             yield noisy._replace(is_suspected=True)
             return
@@ -98,6 +97,7 @@ def thinned(matched: Matched, *, seed: int) -> Matched | None:
     return compare_inputs(
         Labelled(training.inputs[of_training], training.labels[of_training]),
         pooled._replace(inputs=inputs, n=len(of_pool)),
+        scaling=matched.scaling,
         seed=seed,
     )
 
