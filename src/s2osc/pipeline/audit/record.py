@@ -286,10 +286,11 @@ class Audit:
                 curve=(),
                 unknown_share=found.unknown_share._replace(low=0.0, high=1.0),
             )
-        left = self.sources.tolerance
+        left, share = self.sources.tolerance, found.unknown_share
         alarms = 0.0 if self.nothing_unknown else left  # there are none where nothing is unknown
         return replace(
             found,
+            unknown_share=share._replace(low=max(0.0, share.low - left)),
             false_alarm=_wider(found.false_alarm, above=alarms),
             known_accuracy=_wider(found.known_accuracy, below=left),
             classes=tuple(
