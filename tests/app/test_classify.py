@@ -26,11 +26,12 @@ from files import (
     write_images,
 )
 from s2osc.app import origin
-from s2osc.app.classify import Request, classify_files, demo
+from s2osc.app.classify import classify_files, demo
 from s2osc.app.corrections import Correction, Corrections
 from s2osc.app.decide import redecide
 from s2osc.app.export.job import export_results
 from s2osc.app.predict import predict_files
+from s2osc.app.request import Request
 from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import RESULTS, version_of
 from s2osc.cli.main import main

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from files import npy, npz
-from s2osc.app import classify as jobs
 from s2osc.app import extract as photos
-from s2osc.app.classify import Request, classify_files
+from s2osc.app import representation as jobs
+from s2osc.app.classify import classify_files
 from s2osc.app.extract import Trusted, make_extractor, restore_extractor
 from s2osc.app.predict import predict_files
+from s2osc.app.request import Request
 from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import Backbone

@@ -10,7 +10,7 @@ import pytest
 
 from files import npz, snapshot, visible
 from s2osc.app import simulate as simulation
-from s2osc.app.classify import Request
+from s2osc.app.request import Request
 from s2osc.app.simulate import Course, Material, number_of, simulate
 from s2osc.cli.main import main
 from s2osc.errors import SettingsError

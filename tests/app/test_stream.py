@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels, snapshot, text
-from s2osc.app.classify import Request
 from s2osc.app.decide import Regrouping, redecide
+from s2osc.app.request import Request
 from s2osc.app.stream.answer import answer_file, write_open_queries
 from s2osc.app.stream.begin import init_files, rename_in, undo_last
 from s2osc.app.stream.window import window_files

@@ -11,9 +11,11 @@ from rich.console import Console
 
 from files import npy, npz
 from pretrained import QUICK, pictures, use_random_weights
-from s2osc.app import classify as jobs
-from s2osc.app.classify import Request, choose_by_time, choose_representation, classify_files
+from s2osc.app import representation as jobs
+from s2osc.app.classify import classify_files
 from s2osc.app.predict import predict_files
+from s2osc.app.representation import choose_by_time, choose_representation
+from s2osc.app.request import Request
 from s2osc.cli.main import main
 from s2osc.data.inputs import OpenSources, open_known_and_pool
 from s2osc.errors import SettingsError

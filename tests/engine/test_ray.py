@@ -24,9 +24,9 @@ from ray.cluster_utils import Cluster
 from torch import distributed
 
 from files import easy_vectors, known_labels, npz, pool_labels
-from s2osc.app.classify import Request
 from s2osc.app.large_pool import classify_parts
 from s2osc.app.part_work import AnswerWorker
+from s2osc.app.request import Request
 from s2osc.bench.experiments.catalogue import EXPERIMENTS
 from s2osc.bench.experiments.experiment import Experiment
 from s2osc.bench.records import read_record

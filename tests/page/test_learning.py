@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from files import NEW_CLASS, easy_vectors, known_labels, npz, pool_labels
-from s2osc.app.classify import Request
+from s2osc.app.request import Request
 from s2osc.app.stream.begin import init_files
 from s2osc.app.stream.window import window_files
 from s2osc.page.learning import learn_window

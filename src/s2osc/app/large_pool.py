@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from s2osc.app.answer_tables import skipped_note, write_skipped
-from s2osc.app.classify import Request, check_request, choose_method, choose_representation
 from s2osc.app.extract import Representation, named_backbone
 from s2osc.app.part_work import (
     NOTHING,
@@ -28,6 +27,8 @@ from s2osc.app.part_work import (
     StrataWorker,
     rows_in,
 )
+from s2osc.app.representation import choose_representation
+from s2osc.app.request import Request, check_request, choose_method
 from s2osc.app.result_files import write_summary
 from s2osc.app.run_folder import GOES_ON, RunFolder, Use, run_folder
 from s2osc.app.run_record import RunRecord

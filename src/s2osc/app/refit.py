@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from s2osc.app.classify import Request, classify_files, demo
+from s2osc.app.classify import classify_files, demo
 from s2osc.app.corrections import Corrections
 from s2osc.app.extract import AUTO, SCRATCH
+from s2osc.app.request import Request
 from s2osc.app.result import Result
 from s2osc.app.result_files import load_result
 from s2osc.app.results_folder import version_of

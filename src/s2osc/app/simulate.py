@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2osc.app.classify import Request, choose_method, read_known
+from s2osc.app.representation import read_known
+from s2osc.app.request import Request, choose_method
 from s2osc.app.result_files import write_summary
 from s2osc.app.results_folder import RESULTS, results_folder
 from s2osc.app.stream.begin import check_learner, check_names

@@ -3,8 +3,9 @@
 import time
 from pathlib import Path
 
-from s2osc.app.classify import Request, check_request, choose_method, read_known
 from s2osc.app.output import result_file
+from s2osc.app.representation import read_known
+from s2osc.app.request import Request, check_request, choose_method
 from s2osc.app.settings_file import SavedSettings, settings_text
 from s2osc.data.inputs import encode_labels
 from s2osc.errors import SettingsError

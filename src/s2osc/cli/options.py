@@ -11,8 +11,8 @@ from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.settings import FIT_ON, NamedSettings
 
 if TYPE_CHECKING:
-    from s2osc.app.classify import Request
     from s2osc.app.extract import Trusted
+    from s2osc.app.request import Request
     from s2osc.engine.engine import Engine
     from s2osc.engine.ray_engine import RayEngine
 
@@ -339,7 +339,7 @@ def limits_of_classes(texts: list[str] | None) -> dict[str, str] | None:
 
 
 def request_of(options: argparse.Namespace) -> "Request":
-    from s2osc.app.classify import Request
+    from s2osc.app.request import Request
 
     preset, saved = options.preset, NamedSettings()
     if options.settings is not None:

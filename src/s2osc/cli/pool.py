@@ -391,7 +391,7 @@ def demo(options: argparse.Namespace) -> None:
 
 
 def list_settings(options: argparse.Namespace) -> None:
-    from s2osc.app.classify import check_request, choose_method
+    from s2osc.app.request import check_request, choose_method
     from s2osc.settings import flatten
 
     request = request_of(options)

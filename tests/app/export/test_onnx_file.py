@@ -10,7 +10,7 @@ import pytest
 from files import easy_images, easy_vectors, known_labels, npz, pool_labels
 from pretrained import QUICK as TRAINED
 from pretrained import pictures, use_random_weights
-from s2osc.app.classify import Request, classify_files
+from s2osc.app.classify import classify_files
 from s2osc.app.export import onnx_file
 from s2osc.app.export.onnx_file import (
     OnnxModel,
@@ -20,6 +20,7 @@ from s2osc.app.export.onnx_file import (
     run_onnx,
     views_of,
 )
+from s2osc.app.request import Request
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
 from s2osc.errors import ModelError, OutputError, SettingsError

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from s2osc.app.answer_tables import skipped_note
-from s2osc.app.classify import Request, check_request, choose_method, read_known
+from s2osc.app.representation import read_known
+from s2osc.app.request import Request, check_request, choose_method
 from s2osc.data.inputs import encode_labels
 from s2osc.errors import DataError, OutputError, collect_warnings
 from s2osc.progress import Stopwatch

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2osc.app.answer_tables import texts_of
-from s2osc.app.classify import check_decision, make_result
+from s2osc.app.classify import make_result
 from s2osc.app.extract import NOTHING, Trusted, restore
 from s2osc.app.origin import Origin, StreamPlace
 from s2osc.app.report import describe_result
+from s2osc.app.request import check_decision
 from s2osc.app.result import Result
 from s2osc.app.result_files import save_result
 from s2osc.app.results_folder import SUMMARY, ResultsFolder, results_folder
