@@ -306,7 +306,7 @@ def test_the_summary_tells_counts_settings_versions_and_seconds(expected, kind, 
     assert found["shape"] == shape
     assert found["versions"].keys() == {"s2osc", "python", "numpy", "scikit-learn", "torch"}
     steps = ("sources", "teacher", "filter", "student", "answer", "groups")
-    assert tuple(found["seconds"]) == ("read", *steps, "save", "report")
+    assert tuple(found["seconds"]) == ("read", "representation", *steps, "save", "report")
     assert all(seconds >= 0 for seconds in found["seconds"].values())
     assert (found["warnings"], found["seed"], found["device"]) == ([], 0, "cpu")
     assert (found["title"], found["backbone"]) == ("Open set classification", None)

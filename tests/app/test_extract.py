@@ -104,6 +104,37 @@ def test_large_images_go_through_a_backbone_unless_told_otherwise(
     assert result.summary.metrics["accuracy"] > 0.8
 
 
+def speckled(n: int, seed: int) -> tuple[np.ndarray, list[str]]:
+    """Images of noise that differ in one corner, which a few steps from scratch do not find."""
+    labels = [*KINDS[:2]] * n
+    images = np.random.default_rng(seed).integers(0, 255, (2 * n, 24, 24, 3), np.uint8)
+    images[::2, 0, 0], images[1::2, 0, 0] = 0, 255
+    return images, labels
+
+
+def sees_corners(*given: object, **more: object) -> Backbone:
+    """A backbone that sees that corner, and nothing else."""
+    backbone = tiny_backbone(*given, **more)
+    return replace(backbone, network=lambda x: 5 * x[:, :, 0, 0].repeat(1, 16))
+
+
+@pytest.mark.parametrize("channels", [slice(None), 0], ids=["colour", "grey"])
+def test_small_colour_images_go_through_the_backbone_if_it_names_labelled_ones_better(
+    tmp_path, monkeypatch, channels
+):
+    for module in (jobs, photos):
+        monkeypatch.setattr(module, "load_backbone", sees_corners)
+    known, labels = speckled(60, 0)
+    files = (
+        npz(tmp_path / "known.npz", x=known[..., channels], y=labels),
+        npz(tmp_path / "pool.npz", x=speckled(10, 1)[0][..., channels]),
+    )
+    result = classify_files(*files, tmp_path / "out", run())
+    # Grey images are not what backbones were trained on.
+    assert result.run.backbone == ("efficientnet-lite0" if channels == slice(None) else None)
+    assert "representation" in result.run.seconds
+
+
 def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "is_installed", lambda: False)
     result = classify_files(*write(tmp_path, 48), tmp_path / "out", run())

@@ -62,21 +62,24 @@ def classify_files(
     given = read_corrections(corrections) if isinstance(corrections, Path) else corrections
     with results_folder(out, force=force) as folder:
         named = named_backbone(request.backbone, device)
-        with clock("read"), collect_warnings() as notes:
-            source = (
-                pool.whole()
-                if isinstance(pool, PartedPool)
-                else open_items(Path(pool), request.text_column)
-            )
-            opened = open_known_beside(
-                Path(known),
-                source,
-                max_megapixels=request.max_megapixels,
-                text_column=request.text_column,
-            )
-            request = choose_by_time(opened, request, device)
-            represented = choose_representation(opened, request, device=device, named=named)
-            known_items, pool_items = opened.read(represented.shape)
+        with collect_warnings() as notes:
+            with clock("read"):
+                source = (
+                    pool.whole()
+                    if isinstance(pool, PartedPool)
+                    else open_items(Path(pool), request.text_column)
+                )
+                opened = open_known_beside(
+                    Path(known),
+                    source,
+                    max_megapixels=request.max_megapixels,
+                    text_column=request.text_column,
+                )
+            with clock("representation"):
+                request = choose_by_time(opened, request, device)
+                represented = choose_representation(opened, request, device=device, named=named)
+            with clock("read"):
+                known_items, pool_items = opened.read(represented.shape)
         where = corrections if isinstance(corrections, Path) else "the corrections"
         result = classify_items(
             known_items,

@@ -185,6 +185,15 @@ def are_photos(shape: InputShape) -> bool:
     return shape.kind == "images" and max(shape.height, shape.width) > LARGEST_FOR_SCRATCH
 
 
+def is_in_colour(shape: InputShape) -> bool:
+    """Whether items are colour images, which backbones were trained on.
+
+    >>> is_in_colour(InputShape("images", 28, 28, 1)), is_in_colour(InputShape("images", 28, 28, 3))
+    (False, True)
+    """
+    return shape.kind == "images" and shape.channels == 3
+
+
 def largest_side(backbone: Backbone) -> int:
     """The longest side, in pixels, that images for a backbone are brought to."""
     return LARGE_SIDE if backbone.name in EFFICIENTNETS else backbone.side

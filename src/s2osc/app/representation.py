@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from s2osc.app.extract import (
     ADVICE,
     AUTO,
@@ -13,6 +15,7 @@ from s2osc.app.extract import (
     TableExtractor,
     TextExtractor,
     are_photos,
+    is_in_colour,
     largest_side,
     make_extractor,
     named_backbone,
@@ -24,7 +27,9 @@ from s2osc.data.inputs import (
     Items,
     OpenKnown,
     OpenSources,
+    encode_labels,
     open_known,
+    read_source,
 )
 from s2osc.errors import S2OSCWarning, SettingsError
 from s2osc.nets.backbones import (
@@ -36,8 +41,11 @@ from s2osc.nets.backbones import (
 )
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.photo_preparation import load_start, measure_cost
+from s2osc.pipeline.pixels_or_features import compare_inputs, draw_compared
 from s2osc.progress import say
+from s2osc.seeding import rng
 from s2osc.text import plural
+from s2osc.types import Labelled
 
 IMAGE_PRESETS = ("fast", "quick", "large", "plain", "paper")
 """Presets of networks for images: with one of them no backbone is chosen for the user."""
@@ -70,7 +78,7 @@ def choose_representation(
     if request.preset == TUNED:
         named = tuned_backbone(shape, request, device)
     elif request.backbone == AUTO and request.preset not in IMAGE_PRESETS:
-        named = usual_backbone(shape, device)
+        named = usual_backbone(opened, shape, request, device)
     if named is None:
         return Representation(shape)
     # A backbone takes larger images than small networks do.
@@ -145,11 +153,41 @@ def tuned_backbone(shape: InputShape, request: Request, device: str) -> Backbone
     return load_start(method, device)
 
 
-def usual_backbone(shape: InputShape, device: str) -> Backbone | None:
+def usual_backbone(
+    opened: OpenSources | OpenKnown, shape: InputShape, request: Request, device: str
+) -> Backbone | None:
     """The backbone for items of a shape where the user leaves it open; None: none."""
     if not are_photos(shape):
-        return None
+        may_gain = is_in_colour(shape) and request.preset == AUTO and is_installed()
+        return better_backbone(opened, shape, request, device) if may_gain else None
     if not is_installed():
         warnings.warn(ADVICE, S2OSCWarning, stacklevel=2)
         return None
     return load_backbone(EFFICIENTNET, device)
+
+
+def better_backbone(
+    opened: OpenSources | OpenKnown, shape: InputShape, request: Request, device: str
+) -> Backbone | None:
+    """The usual backbone if f names labelled images better through it than by their pixels."""
+    labels, _ = encode_labels(opened.known.labels or [])
+    rows = draw_compared(labels, rng(request.seed, "compared"))
+    images = read_source(opened.known.keep(rows), shape)
+    labels, _ = encode_labels(images.labels or [])
+    assert isinstance(images.inputs, np.ndarray)
+    backbone = load_backbone(EFFICIENTNET, device)
+    n_labelled = sum(opened.n_of_class.values())
+    _, by_pixels = choose_method(request, device, vectors=False, n_labelled=n_labelled)
+    _, by_features = choose_method(request, device, vectors=True)
+    flip = by_features.augmentation.flips(shape.channels)
+    features = make_extractor(backbone, shape, flip=flip).features(images.inputs)
+    found = compare_inputs(
+        Labelled(images.inputs, labels),
+        Labelled(features, labels),
+        by_pixels,
+        by_features,
+        seed=request.seed,
+        device=device,
+    )
+    say(found.in_words(backbone.name))
+    return backbone if found.prefer_features else None

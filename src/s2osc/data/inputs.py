@@ -133,7 +133,7 @@ class OpenSources:
     def read(self, shape: InputShape) -> tuple[Items, Items]:
         """All items in that shape."""
         known = OpenKnown(self.known, self.headers, self.n_of_class).read(shape)
-        return known, _load(self.pool, shape)
+        return known, read_source(self.pool, shape)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class OpenKnown:
         return _shape_of([self.known], self.headers, side, **largest)
 
     def read(self, shape: InputShape) -> Items:
-        known = _load(self.known, shape)
+        known = read_source(self.known, shape)
         _check_classes(self.known.path, self.n_of_class, known.labels)
         return known
 
@@ -228,7 +228,7 @@ def items_like(
             f"{like.n_features}; give vectors made in the same way"
         )
     opened, _ = measure_items(opened, max_megapixels)
-    return _load(opened, like)
+    return read_source(opened, like)
 
 
 def _as_vectors(source: Source) -> Source:
@@ -272,7 +272,8 @@ def measure_items(source: Source, max_megapixels: float) -> tuple[Source, list[H
     return _skip(source, reasons), headers
 
 
-def _load(source: Source, shape: InputShape) -> Items:
+def read_source(source: Source, shape: InputShape) -> Items:
+    """The items of a source in a shape; those that cannot be read are skipped."""
     inputs = source.content
     if shape.kind == "images":
         assert not isinstance(inputs, Table)
