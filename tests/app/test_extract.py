@@ -88,7 +88,7 @@ def run(preset: str = "auto", backbone: str = "auto") -> Request:
     ("side", "given", "preset", "expected"),
     [
         (48, "auto", "auto", ("efficientnet-lite0", "heads")),
-        (40, "auto", "auto", (None, "quick")),
+        (40, "scratch", "auto", (None, "quick")),
         (48, "scratch", "auto", (None, "quick")),
         (48, "auto", "fast", (None, "fast")),
         (24, "a-network", "auto", ("a-network", "heads")),
