@@ -156,13 +156,18 @@ def test_checks_pass_with_the_default_settings_too(check):
 
 @pytest.mark.slow
 def test_default_settings_tell_known_blobs_and_a_far_one_apart():
-    X, y, truth = blobs()
-    estimator = S2OSC(k=20).fit(X, y)
-    # On average 5 % of the known items, three quarters of the pool, may be called unknown; 30
-    # calibration items set that limit, so one pool may have twice as many.
-    assert np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]) >= 0.9
-    new_X, _, new_truth = blobs(seed=1)
-    assert np.mean(estimator.predict(new_X) == new_truth) >= 0.9
+    right, right_of_new = [], []
+    for seed in range(4):
+        X, y, truth = blobs(seed)
+        estimator = S2OSC(k=20).fit(X, y)
+        right.append(np.mean(estimator.transduction_[N_LABELLED:] == truth[N_LABELLED:]))
+        new_X, _, new_truth = blobs(seed=10 + seed)
+        right_of_new.append(np.mean(estimator.predict(new_X) == new_truth))
+    # On average 5 % of the known items may be called unknown, in one pool two or three times as
+    # many: few calibration items set that limit.
+    assert min(right) >= 0.85
+    assert np.mean(right) >= 0.93
+    assert np.mean(right_of_new) >= 0.93
 
 
 def test_the_variant_for_several_unknown_classes_tells_them_apart_too():
