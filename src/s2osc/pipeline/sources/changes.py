@@ -22,7 +22,7 @@ from s2osc.data.sources import (
     shift_pixels,
 )
 from s2osc.nets.photo_items import features_of, with_features
-from s2osc.pipeline.scaling import OF_A_GAUSSIAN, UNSCALED, Scaling
+from s2osc.pipeline.scaling import MANY_COLUMNS, OF_A_GAUSSIAN, UNSCALED, Scaling
 from s2osc.seeding import rng
 
 MOST_OFFSET = 0.5
@@ -204,18 +204,20 @@ def column_offset(
 def beyond_chance(apart: np.ndarray, error: np.ndarray) -> np.ndarray:
     """(D,) differences with what chance explains taken off, given the squares of their errors.
 
-    Of all columns, as much as they vary beyond chance (empirical Bayes), so that the errors of a
-    thousand columns do not add up to an offset of their own. A column that lies farther off than
-    any of so many does by chance is one that was moved by itself, and counts by itself.
+    A column counts by itself, less the share of its square that chance explains. Of many, only one
+    that lies farther off than any of so many does by chance; the others count as much as they vary
+    beyond chance all together (empirical Bayes), so that the errors of a thousand columns do not
+    add up to an offset of their own.
 
-    >>> error = np.ones(4)
-    >>> beyond_chance(np.array([1.0, -1.0, 1.0, -1.0]), error).tolist()
-    [0.0, -0.0, 0.0, -0.0]
-    >>> beyond_chance(np.array([3.0, -3.0, 3.0, -3.0]), error).round(2).tolist()
-    [2.67, -2.67, 2.67, -2.67]
+    >>> beyond_chance(np.array([2.0, -2.0, 0.5]), np.ones(3)).tolist()
+    [1.5, -1.5, 0.0]
+    >>> beyond_chance(np.append(np.tile([1.0, -1.0], 100), 9.0), np.ones(201))[[0, 1, 200]].round(2)
+    array([ 0.  , -0.  ,  8.89])
     """
     ratio = apart**2 / np.maximum(error, 1e-12)
     by_itself = ratio > 2 * np.log(max(len(ratio), 2))  # the largest of so many squares of chance
+    if len(ratio) < MANY_COLUMNS:
+        by_itself[:] = True
     further = max(0.0, float(ratio[~by_itself].mean()) - 1) if not by_itself.all() else 0.0
     share = np.where(by_itself, 1 - 1 / np.maximum(ratio, 1.0), further / (1 + further))
     return np.asarray(apart * share)
