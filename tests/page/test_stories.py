@@ -113,7 +113,9 @@ def test_a_slider_that_is_moved_by_keys_is_one_act(server, visit):
     page.locator("#rate").focus()
     for _ in range(6):
         page.keyboard.press("ArrowRight")
-    assert page.locator("#rate-words").inner_text() != before
+    page.wait_for_function(
+        "before => document.querySelector('#rate-words').innerText !== before", arg=before
+    )
     page.locator("main").focus()
     page.wait_for_timeout(1_500)
     assert server.ask("/api/changes?since=0")["act"] == 1
