@@ -302,11 +302,11 @@ def draw(costs: Sequence[Cost], path: Path) -> None:
     local = [cost for cost in local if cost.threads == fewest]
     n = [cost.n for cost in local]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    whole = [1e6 * cost.core_seconds / cost.n for cost in local]
+    whole = [1e6 * cost.seconds / cost.n for cost in local]
     left.loglog(n, whole, "o-", color="#888888", label="everything, shared out")
-    further = {n: value for (n, *_), value in further_items(local).items()}
-    left.loglog([*further], [*further.values()], "o-", color="#1f5fa8", label="each further item")
-    left.set(xlabel="items of the pool", ylabel="µs of a core for each item")
+    passes = [cost.microseconds_per_item for cost in local]
+    left.loglog(n, passes, "o-", color="#1f5fa8", label="the passes through the pool")
+    left.set(xlabel="items of the pool", ylabel="µs of wall time for each item")
     left.legend(frameon=False)
     right.semilogx(n, [cost.megabytes / 1_024 for cost in local], "o-", color="#1f5fa8")
     right.axhline(MOST_MEGABYTES / 1_024, color="#888888", linestyle=":")
