@@ -13,10 +13,7 @@ from s2osc.app.corrections import (
     join_labelled,
     read_corrections,
 )
-from s2osc.app.extract import (
-    Representation,
-    named_backbone,
-)
+from s2osc.app.extract import Representation, named_backbone
 from s2osc.app.origin import Origin, demo_items
 from s2osc.app.report import describe_result
 from s2osc.app.representation import choose_by_time, choose_representation

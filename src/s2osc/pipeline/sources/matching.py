@@ -460,7 +460,7 @@ def changed(
 
 
 def moved_as_a_whole(found: Matched, *, seed: int) -> Matched:
-    """With all columns moved: by one share of their deviation, or those with heavy tails by more.
+    """With all columns moved: by one share of their deviation, or those with heavy tails by theirs.
 
     Of the two, that one counts with which more items are sure.
     """
