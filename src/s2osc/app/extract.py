@@ -4,7 +4,7 @@ Small networks that start from scratch learn digits and icons, but too little fr
 photos or texts; heads on the features of a network that was trained on a million do.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from s2osc.data.images import InputShape
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import (
     EFFICIENTNETS,
-    LARGE_SIDE,
+    SIDE,
     Backbone,
-    choose_side,
     load_backbone,
 )
 from s2osc.nets.features import compute_photo_items
@@ -196,7 +195,7 @@ def is_in_colour(shape: InputShape) -> bool:
 
 def largest_side(backbone: Backbone) -> int:
     """The longest side, in pixels, that images for a backbone are brought to."""
-    return LARGE_SIDE if backbone.name in EFFICIENTNETS else backbone.side
+    return SIDE if backbone.name in EFFICIENTNETS else backbone.side
 
 
 def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> FeatureExtractor:
@@ -206,8 +205,6 @@ def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> Feat
         backbone = load_backbone(
             backbone.name, backbone.device, source=source, first_stage=backbone.first_stage
         )
-    elif backbone.name in EFFICIENTNETS:
-        backbone = replace(backbone, side=choose_side(shape.height, shape.width))
     return FeatureExtractor(backbone, shape, flip)
 
 

@@ -26,7 +26,11 @@ from s2osc.nets.networks import as_tensor
 
 EFFICIENTNET = "efficientnet-lite0"
 EFFICIENTNETS = tuple(SCALES)
-SMALL_SIDE, LARGE_SIDE = 96, 128
+SIDE = 128
+"""Pixels that images are brought to, small ones too: enlarged, what they show is as large as what
+the network was trained on (decision 29)."""
+TRAINED_SIDE = 96
+"""The same of small images where stages of the network are trained, which takes longest."""
 DEFAULT_SIDE = 224  # what most networks were trained on
 EFFICIENTNET_MEAN, EFFICIENTNET_SCALE = (127.0,) * 3, (128.0,) * 3  # TensorFlow's
 WHITE = 255
@@ -81,7 +85,7 @@ def load_backbone(
     if side is not None and side < 1:
         raise SettingsError(f"the backbone's side is {side} pixels; give a number from 1")
     if name in EFFICIENTNETS:
-        side = side or choose_side(*(source or (LARGE_SIDE, LARGE_SIDE)))
+        side = side or choose_side(*(source or (SIDE, SIDE)), first_stage)
         return _efficientnet(name, device, side, first_stage)
     if first_stage is not None:
         raise SettingsError(
@@ -93,13 +97,14 @@ def load_backbone(
     return _from_transformers(name, device, side)
 
 
-def choose_side(height: int, width: int) -> int:
-    """Pixels to bring images of this size to: more than they have would only take longer.
+def choose_side(height: int, width: int, first_stage: int | None = None) -> int:
+    """Pixels to bring images of this size to; stages from ``first_stage`` on are trained, if any.
 
-    >>> choose_side(64, 96), choose_side(480, 640)
-    (96, 128)
+    >>> choose_side(32, 32), choose_side(32, 32, first_stage=4), choose_side(480, 640)
+    (128, 96, 128)
     """
-    return SMALL_SIDE if max(height, width) <= SMALL_SIDE else LARGE_SIDE
+    is_small = max(height, width) <= TRAINED_SIDE
+    return TRAINED_SIDE if is_small and first_stage is not None else SIDE
 
 
 def resize(pixels: Tensor, side: int) -> Tensor:

@@ -9,6 +9,7 @@ from s2osc.bench.methods import ABLATED, COMPARED, HEADS_OF_RECORDS, METHODS, OU
 from s2osc.bench.tasks.audit import AuditPool, AuditTask
 from s2osc.bench.tasks.groups import GroupsTask
 from s2osc.bench.tasks.pool import PoolTask
+from s2osc.bench.tasks.task import COMPARED_SIDE
 from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
 from s2osc.pipeline.method import S2OSCMethod
@@ -40,6 +41,7 @@ _TABLE1 = Experiment(
     SINGLE_UNKNOWN,
     _pick(COMPARED),
     data=("mnist", "fashion_mnist", "cifar10", "cifar10-features", "svhn", "cinic10_sample"),
+    task=PoolTask(side=COMPARED_SIDE),
     layout="matrix",
     table="one",
     sizes=SIZES,
@@ -249,12 +251,12 @@ POOLS = {
         ("mnist",),
     ),
     "features": Experiment(
-        "Frozen features of EfficientNet-Lite0 at 96 px: half of the classes known, one unknown; "
+        "Frozen features of EfficientNet-Lite0 at 128 px: half of the classes known, one unknown; "
         "1,500 labelled items and 1,000 pool items of each known class, 3,000 unknown ones",
         Protocol(sizes=(1_500, 1_000, 3_000)),
         {"heads": HEADS_OF_RECORDS},
         SEEDED,
-        ("cifar10_sample",),
+        ("cifar10",),
         "efficientnet-lite0",
     ),
     "tuned": Experiment(

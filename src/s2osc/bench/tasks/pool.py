@@ -177,6 +177,7 @@ class PoolTask:
     """Labelled items of known classes and a pool: fit, answer, compare with the truth."""
 
     first_stage: int | None = None  # of a backbone that methods train from there; None: frozen
+    side: int | None = None  # pixels that photos are brought to; None: as users' are
 
     def prepare(self, method: Any, protocol: Protocol, *, networks: str | None, flip: bool) -> Any:
         n_unknown = len(protocol.unknown_classes or ()) or protocol.n_unknown
@@ -199,7 +200,7 @@ class PoolTask:
     ) -> Callable[[np.ndarray], np.ndarray]:
         """What makes features of images like those of a split."""
         source = items.pool.shape[1:3]
-        backbone = load_backbone(name, source=source, first_stage=self.first_stage)
+        backbone = load_backbone(name, source=source, side=self.side, first_stage=self.first_stage)
         return partial(compute_photo_items, backbone=backbone, flip=flip)
 
     def describe(self, items: Split, dataset: Dataset) -> JsonObject:

@@ -13,7 +13,7 @@ from s2osc.baselines.cpe import CPE
 from s2osc.baselines.isolation_forest import IsolationForest
 from s2osc.baselines.senc_mas import SENCMaS
 from s2osc.bench.methods import NETWORKS, adapt, run_facts
-from s2osc.bench.tasks.task import Trial, cached_networks
+from s2osc.bench.tasks.task import COMPARED_SIDE, Trial, cached_networks
 from s2osc.codec import JsonObject, to_plain
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import (
@@ -353,7 +353,7 @@ class StreamTask:
 
     def through_backbone(self, items: Stream, name: str, *, flip: bool) -> Stream:
         parts = [items.known.inputs, *(w.inputs for w in items.windows), items.test.inputs]
-        backbone = load_backbone(name, source=items.known.inputs.shape[1:3])
+        backbone = load_backbone(name, side=COMPARED_SIDE)
         features = compute_features(np.concatenate(parts), backbone, flip=flip)
         known, *windows, test = np.split(features, np.cumsum([len(part) for part in parts])[:-1])
         return replace(

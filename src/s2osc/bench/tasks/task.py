@@ -14,6 +14,9 @@ from s2osc.nets.network_cache import NetworkCache, networks_cached_in
 Items = TypeVar("Items")
 THROUGH = "-features"
 """A data set with this after its name goes through the backbone first."""
+COMPARED_SIDE = 96
+"""Pixels that photos are brought to where methods are compared: all see the same features, those of
+the records. Users get larger ones."""
 
 
 @dataclass(frozen=True)
