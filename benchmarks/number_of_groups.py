@@ -20,8 +20,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from s2osc.pipeline.group_tree import median_number
 from s2osc.pipeline.grouping.classes import UsualClass, usual_class, walks_within
-from s2osc.pipeline.grouping.company import choose_items
 from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.item_selection import choose_items
 from s2osc.pipeline.grouping.number import SCALES, Choice, NumberModel, fit_weights
 from s2osc.pipeline.grouping.space import fit_space
 from s2osc.types import UNKNOWN

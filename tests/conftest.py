@@ -37,7 +37,7 @@ ROUGHLY: dict[str, Any] = {
     "s2osc.pipeline.audit.unknown_test.N_DRAWN": 400,
     "s2osc.pipeline.audit.outcome.N_RESAMPLED": 20,
     "s2osc.pipeline.audit.confidence.N_RESAMPLED": 4,
-    "s2osc.pipeline.audit.mix.N_RESAMPLED": 1,
+    "s2osc.pipeline.audit.label_shift.N_RESAMPLED": 1,
     # Known classes are taken to be as usual ones are, and no walk through them is measured.
     "s2osc.pipeline.grouping.classes.FEWEST": 1_000_000,
     # Half of a small fit teaches the number of groups.

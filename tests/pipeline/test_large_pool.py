@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import add_noise, add_typing_errors
+from s2osc.data.corruptions import add_noise, add_typing_errors
 from s2osc.errors import SettingsError
 from s2osc.pipeline.large_pool import plan as plan_module
 from s2osc.pipeline.large_pool.answer import answer_items

@@ -14,8 +14,8 @@ from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.networks import as_tensor
 from s2osc.nets.photo_items import features_of, photo_items
 from s2osc.nets.start import start_network
-from s2osc.pipeline.graph import AnswerGraph
 from s2osc.pipeline.model import OpenSetModel
+from s2osc.pipeline.onnx_graph import AnswerGraph
 from s2osc.pipeline.photo_preparation import (
     Cost,
     describe_photos,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from s2osc.data.sources import add_typing_errors
+from s2osc.data.corruptions import add_typing_errors
 from s2osc.pipeline.presets import HEADS
 from s2osc.stream import sources
 from s2osc.stream.learner import Incremental, for_streams

@@ -22,8 +22,8 @@ from s2osc.bench.tasks.audit import (
 )
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.codec import from_plain, to_plain
+from s2osc.data.corruptions import add_noise, change_units, offset_columns
 from s2osc.data.datasets import Dataset, load_dataset
-from s2osc.data.sources import add_noise, change_units, offset_columns
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.record import UnknownTest

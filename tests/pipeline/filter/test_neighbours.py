@@ -7,11 +7,11 @@ from sklearn.metrics import roc_auc_score
 from s2osc.pipeline.filter import neighbours
 from s2osc.pipeline.filter.neighbours import (
     Neighbours,
-    distance_to_centres,
     find_neighbours,
     gradient_histograms,
     input_spaces,
     lack_of_known,
+    mahalanobis_distance,
     nearest_labelled,
     principal_components,
 )
@@ -283,7 +283,7 @@ def test_five_labelled_items_of_a_class_tell_more_by_their_centre_than_by_their_
     points = draw.normal(size=(330, 20)) + 3.5 * np.eye(20)[of_item]
     rows, labels = np.r_[300:305, 315:320], np.repeat([0, 1], 5)
     is_unknown = of_item[:300] == 2
-    centre = distance_to_centres(points, rows, labels)[:300]
+    centre = mahalanobis_distance(points, rows, labels)[:300]
     near = nearest_labelled(points, rows, labels, 2, seed=0, what="").distance[:300]
     assert roc_auc_score(is_unknown, centre) > roc_auc_score(is_unknown, near) + 0.02
 
@@ -291,12 +291,12 @@ def test_five_labelled_items_of_a_class_tell_more_by_their_centre_than_by_their_
 def test_the_distance_from_centres_does_not_depend_on_units():
     draw = np.random.default_rng(0)
     points, labels = draw.normal(size=(400, 3)), np.arange(300) % 3
-    found = distance_to_centres(points, np.arange(300), labels)
-    np.testing.assert_allclose(distance_to_centres(100 * points, np.arange(300), labels), found)
+    found = mahalanobis_distance(points, np.arange(300), labels)
+    np.testing.assert_allclose(mahalanobis_distance(100 * points, np.arange(300), labels), found)
 
 
 def test_classes_of_one_item_have_a_centre():
     points = np.arange(12.0).reshape(6, 2)
-    distance = distance_to_centres(points, np.arange(2), np.arange(2))
+    distance = mahalanobis_distance(points, np.arange(2), np.arange(2))
     assert distance[:2].tolist() == [0, 0]
     assert (np.diff(distance[1:]) > 0).all()

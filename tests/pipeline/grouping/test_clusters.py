@@ -6,7 +6,7 @@ import pytest
 from s2osc.errors import SettingsError
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
-from s2osc.pipeline.grouping.company import N_FITTED
+from s2osc.pipeline.grouping.item_selection import N_FITTED
 from samples import make_blobs
 
 AUTO = ClusterSettings()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import add_noise, add_typing_errors
+from s2osc.data.corruptions import add_noise, add_typing_errors
 from s2osc.pipeline.sources.best_change import find_added
 from s2osc.pipeline.sources.changes import (
     IMAGE_KINDS,

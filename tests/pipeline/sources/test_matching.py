@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import add_noise, add_typing_errors, offset_columns
+from s2osc.data.corruptions import add_noise, add_typing_errors, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matching import (

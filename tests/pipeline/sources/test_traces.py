@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import (
+from s2osc.data.corruptions import (
     add_noise,
     blur_images,
     change_brightness,

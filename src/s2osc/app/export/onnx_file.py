@@ -22,8 +22,8 @@ from s2osc.errors import ModelError, SettingsError
 from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.features import photo_views, rounded
 from s2osc.nets.photo_items import photo_items
-from s2osc.pipeline.graph import AnswerGraph
 from s2osc.pipeline.model_description import BackboneEntry
+from s2osc.pipeline.onnx_graph import AnswerGraph
 from s2osc.pipeline.storage import SavedModel, load_model
 from s2osc.seeding import rng
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from s2osc.bench.experiments.covering import cover_pairs
 from s2osc.bench.tasks.audit import POOL_ONLY, SAME, AuditPool, class_counts
-from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES
+from s2osc.data.corruptions import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES
 from s2osc.errors import SettingsError
 from s2osc.text import listed
 

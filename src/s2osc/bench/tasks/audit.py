@@ -14,8 +14,8 @@ from s2osc.bench.methods import adapt, run_facts
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import THROUGH, Trial
 from s2osc.codec import JsonObject, to_plain
+from s2osc.data.corruptions import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.data.datasets import Dataset
-from s2osc.data.sources import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate, weighted_scores
 from s2osc.nets.text_features import compute_text_features

@@ -5,7 +5,7 @@
 - *Calibration items* judge. Until everything is decided they are plain items of the pool, whatever
   a step does with those; only then their scores set the threshold, test and audit. A known item of
   the pool and a calibration item are exchangeable by construction, as long as both come from the
-  same source (``audit.sources`` checks that).
+  same source (``sources.comparison`` checks that).
 """
 
 from collections.abc import Iterator

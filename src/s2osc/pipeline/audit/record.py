@@ -1,6 +1,6 @@
 """The audit of an answer: every figure that the seeds give, from the statistics to the page.
 
-``decision.decide`` makes it, the method adds the purity of D_out and the groups, ``wording`` puts
+``outcome.decide`` makes it, the method adds the purity of D_out and the groups, ``wording`` puts
 it into words. In files it is the ``audit`` of ``summary.json``. A figure that cannot be estimated
 is None.
 """

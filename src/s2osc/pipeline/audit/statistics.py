@@ -3,7 +3,7 @@
 Plain functions of scores. ``pool`` and ``seeds`` are unknown scores of the pool's items and of the
 seeds; an item is called unknown where its score is *above* a threshold. ``weights`` say how many
 known items of the pool each seed stands for, relative to the others: all 1, unless the classes are
-mixed otherwise in the pool than among the labelled items (``neighbours.class_weights``).
+mixed otherwise in the pool than among the labelled items (``label_shift``).
 
 Everything rests on one assumption: a seed's score is exchangeable with that of a known item of
 the pool. For seeds of equal weight the intervals are exact then, whatever the scores are.

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from s2osc.lazy import lazily
-from s2osc.pipeline.audit.mix import SUSPICION, Names, judges_in_mix_of_pool
+from s2osc.pipeline.audit.label_shift import SUSPICION, Names, judges_in_mix_of_pool
 
 stats = lazily("scipy.stats")
 

@@ -228,14 +228,14 @@ def nearest_labelled(
     return Nearest(distance, votes)
 
 
-def distance_to_centres(points: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def mahalanobis_distance(points: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(n,) how far each of the ``points`` is from the centre of the nearest class.
 
     In deviations within classes (Mahalanobis); ``rows`` are of the classes ``labels``. The
     covariance is drawn towards a sphere by the rule of Ledoit and Wolf: few items do not tell it.
 
     >>> points = np.array([[0.0, 0], [2, 0], [9, 0], [11, 0], [5, 0], [1, 0]])
-    >>> distance_to_centres(points, np.arange(4), np.array([0, 0, 1, 1])).round(1).tolist()
+    >>> mahalanobis_distance(points, np.arange(4), np.array([0, 0, 1, 1])).round(1).tolist()
     [1.0, 1.0, 1.0, 1.0, 4.0, 0.0]
     """
     drawn, points = points[rows].astype(float), points.astype(float)

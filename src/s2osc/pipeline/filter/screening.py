@@ -16,7 +16,7 @@ from s2osc.pipeline.audit import unknown_test
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import known_confidence
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_f_out_at
-from s2osc.pipeline.audit.mix import (
+from s2osc.pipeline.audit.label_shift import (
     Mix,
     Names,
     are_ordinary,

@@ -19,11 +19,11 @@ from s2osc.pipeline.filter.neighbours import (
     MOST_NEIGHBOURS,
     N_COMPONENTS,
     Neighbours,
-    distance_to_centres,
     find_neighbours,
     input_spaces,
     lack_by_distance,
     lack_of_known,
+    mahalanobis_distance,
     nearest_labelled,
     principal_components,
 )
@@ -214,7 +214,7 @@ def signs_of_inputs(
         found.append((f"distance, inputs {number}", "distance", nearest.distance))
         ratio = lack_by_distance(points, near, nearest.distance, float(is_known.mean()))
         found.append((f"relative distance, inputs {number}", "neighbours", ratio))
-        centre = distance_to_centres(points, rows, labels[rows])
+        centre = mahalanobis_distance(points, rows, labels[rows])
         found.append((f"distance from centres, inputs {number}", "distance", centre))
         votes[np.arange(len(labels)), nearest.votes] += 1
     return _stack(found), votes.argmax(axis=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2osc.pipeline.grouping.graph import closeness, nearest_others, slowest_modes
+from s2osc.pipeline.grouping.neighbour_graph import closeness, nearest_others, slowest_modes
 
 REACHES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Shares of a class that are neighbours of an item. A walk with a longer reach is faster; a class

@@ -12,8 +12,8 @@ from s2osc.arrays import chunks, nearest_rows
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
 from s2osc.pipeline.grouping.classes import usual_class, walks_within
-from s2osc.pipeline.grouping.company import N_VOTES, choose_items
 from s2osc.pipeline.grouping.evidence import MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.item_selection import N_VOTES, choose_items
 from s2osc.pipeline.grouping.number import learn_number
 from s2osc.seeding import rng
 from s2osc.settings import require_least

@@ -15,8 +15,8 @@ import numpy as np
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.classes import UsualClass, log_odds
-from s2osc.pipeline.grouping.graph import slowest_coordinates
 from s2osc.pipeline.grouping.hierarchy import merges_around, top_of_tree
+from s2osc.pipeline.grouping.neighbour_graph import slowest_coordinates
 
 hierarchy = lazily("scipy.cluster.hierarchy")
 

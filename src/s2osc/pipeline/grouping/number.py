@@ -13,8 +13,8 @@ import numpy as np
 from s2osc.lazy import lazily
 from s2osc.pipeline.episodes import EpisodeSettings, draw_episodes
 from s2osc.pipeline.grouping.classes import usual_class
-from s2osc.pipeline.grouping.company import apart_from_known
 from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.item_selection import apart_from_known
 from s2osc.pipeline.grouping.space import whitened, within_class_whitening
 
 optimize = lazily("scipy.optimize")

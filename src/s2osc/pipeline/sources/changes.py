@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.data.sources import (
+from s2osc.data.corruptions import (
     add_noise,
     add_typing_errors,
     blur_images,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s2osc.pipeline.grouping.graph import closeness, nearest_others, slowest_modes
+from s2osc.pipeline.grouping.neighbour_graph import closeness, nearest_others, slowest_modes
 from samples import make_blobs
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.data.sources import (
+from s2osc.data.corruptions import (
     IMAGE_SOURCES,
     TITLE_SOURCES,
     VECTOR_SOURCES,

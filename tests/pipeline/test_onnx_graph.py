@@ -8,9 +8,9 @@ import torch
 
 from s2osc.pipeline.audit.confidence import Confidence, Curve
 from s2osc.pipeline.audit.decision import Thresholds
-from s2osc.pipeline.graph import AnswerGraph, CurveGraph
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
+from s2osc.pipeline.onnx_graph import AnswerGraph, CurveGraph
 from s2osc.pipeline.presets import FAST, HEADS, PLAIN
 from s2osc.types import Split
 from samples import make_blobs, make_images, open_set, shrink

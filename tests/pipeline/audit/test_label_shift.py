@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binomtest, chi2
 
-from s2osc.pipeline.audit.mix import (
+from s2osc.pipeline.audit.label_shift import (
     LEVEL,
     N_RESAMPLED,
     Names,
