@@ -128,7 +128,7 @@ def test_shift_is_the_coverage_of_other_pools():
 
 def test_features_are_those_of_the_backbone_for_heads():
     named = {name for name, experiment in EXPERIMENTS.items() if experiment.backbone}
-    assert named == {"features", "tuned"}
+    assert named == {"features", "few-photos", "tuned"}
     assert EXPERIMENTS["features"].backbone == EFFICIENTNET
     assert EXPERIMENTS["features"].methods == {"heads": NETWORKS["heads"]}
 
@@ -211,7 +211,7 @@ def test_ours_without_one_part_lacks_that_part_alone():
 
 def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
     shown = {name for name, experiment in OF_POOLS.items() if experiment.shows_groups}
-    seeded = {"rare", "shirt", "t-shirt", "five", "features", "tuned", "improvements"}
+    seeded = {"rare", "shirt", "t-shirt", "five", "features", "few-photos", "tuned", "improvements"}
     assert shown == COMPARISONS.keys() | seeded
 
 

@@ -13,7 +13,7 @@ from s2osc.bench.tasks.task import COMPARED_SIDE
 from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
 from s2osc.pipeline.method import S2OSCMethod
-from s2osc.pipeline.presets import ABLATIONS, FAST, PLAIN, TUNED
+from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PLAIN, TUNED
 from s2osc.settings import NamedSettings, change
 from s2osc.types import Method
 
@@ -251,12 +251,22 @@ POOLS = {
         ("mnist",),
     ),
     "features": Experiment(
-        "Frozen features of EfficientNet-Lite0 at 128 px: half of the classes known, one unknown; "
+        "Frozen features of EfficientNet-Lite0 at 96 px: half of the classes known, one unknown; "
         "1,500 labelled items and 1,000 pool items of each known class, 3,000 unknown ones",
         Protocol(sizes=(1_500, 1_000, 3_000)),
         {"heads": HEADS_OF_RECORDS},
         SEEDED,
-        ("cifar10",),
+        ("cifar10_sample",),
+        "efficientnet-lite0",
+        task=PoolTask(side=COMPARED_SIDE),
+    ),
+    "few-photos": Experiment(
+        "Few small photos as users get them, features of EfficientNet-Lite0 at 128 px: half of the "
+        "classes known, one unknown; all there is",
+        Protocol(sizes=(1_500, 1_000, 3_000), shrink=True),
+        {"auto": HEADS},
+        SEEDED,
+        ("cinic10_sample",),
         "efficientnet-lite0",
     ),
     "tuned": Experiment(
