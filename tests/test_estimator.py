@@ -149,7 +149,14 @@ def test_the_one_check_fails_for_its_reason_and_passes_where_the_pool_is_marked_
 
 
 @fits_anew
-@pytest.mark.parametrize("check", [check_classifiers_train, check_methods_subset_invariance])
+@pytest.mark.parametrize(
+    "check",
+    [
+        # It passes with small settings, too, where it takes a tenth of the time.
+        pytest.param(check_classifiers_train, marks=pytest.mark.slow),
+        check_methods_subset_invariance,
+    ],
+)
 def test_checks_pass_with_the_default_settings_too(check):
     check("S2OSC", S2OSC())
 

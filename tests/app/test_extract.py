@@ -12,10 +12,12 @@ from files import npy, npz
 from s2osc.app import extract as photos
 from s2osc.app import representation as jobs
 from s2osc.app.classify import classify_files
-from s2osc.app.extract import Trusted, make_extractor, restore_extractor
+from s2osc.app.extract import Trusted, make_extractor, named_backbone, restore_extractor
 from s2osc.app.predict import predict_files
-from s2osc.app.request import Request
+from s2osc.app.representation import choose_representation
+from s2osc.app.request import Request, choose_method
 from s2osc.data.images import InputShape
+from s2osc.data.inputs import open_known_and_pool
 from s2osc.errors import ModelError
 from s2osc.nets.backbones import Backbone
 from s2osc.pipeline.model_description import BackboneEntry
@@ -84,14 +86,33 @@ def run(preset: str = "auto", backbone: str = "auto") -> Request:
     )
 
 
+CHOICES = [
+    (48, "auto", "auto", ("efficientnet-lite0", "heads")),
+    (40, "scratch", "auto", (None, "quick")),
+    (48, "scratch", "auto", (None, "quick")),
+    (48, "auto", "fast", (None, "fast")),
+    (24, "a-network", "auto", ("a-network", "heads")),
+]
+
+
+@pytest.mark.parametrize(("side", "given", "preset", "expected"), CHOICES)
+def test_the_backbone_and_the_preset_are_chosen_by_the_images_and_the_request(
+    tmp_path, side, given, preset, expected
+):
+    request, opened = run(preset, given), open_known_and_pool(*write(tmp_path, side))
+    named = named_backbone(given, "cpu")
+    represented = choose_representation(opened, request, device="cpu", named=named)
+    vectors = represented.backbone is not None
+    chosen, _ = choose_method(request, "cpu", vectors=vectors, n_labelled=60)
+    assert (represented.backbone, chosen) == expected
+
+
+# A run with the backbone and one without; the rest differ from them in the choice alone.
 @pytest.mark.parametrize(
     ("side", "given", "preset", "expected"),
     [
-        (48, "auto", "auto", ("efficientnet-lite0", "heads")),
-        (40, "scratch", "auto", (None, "quick")),
-        (48, "scratch", "auto", (None, "quick")),
-        (48, "auto", "fast", (None, "fast")),
-        (24, "a-network", "auto", ("a-network", "heads")),
+        pytest.param(*choice, marks=() if choice in (CHOICES[0], CHOICES[2]) else pytest.mark.slow)
+        for choice in CHOICES
     ],
 )
 def test_large_images_go_through_a_backbone_unless_told_otherwise(
@@ -143,10 +164,10 @@ def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
 
 
 def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
-    known, pool = write(tmp_path, 200)
+    known, pool = write(tmp_path, 200, 15, 6)
     out = tmp_path / "out"
     result = classify_files(known, pool, out, run())
-    assert result.run.shape == "90 images of 200x200, brought to 128x128 RGB"
+    assert result.run.shape == "48 images of 200x200, brought to 128x128 RGB"
     assert load_model(out / "model").preparation == BackboneEntry(
         name="efficientnet-lite0",
         version="v1",
@@ -160,7 +181,7 @@ def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
     answer, notes = predict_files(out / "model", pool, tmp_path / "again.parquet")
     first = pq.read_table(out / "predictions.parquet")["nearest"].to_pylist()
     assert pq.read_table(tmp_path / "again.parquet")["nearest"].to_pylist() == first
-    assert (len(answer.labels), notes) == (30, [])
+    assert (len(answer.labels), notes) == (18, [])
     # Other sizes come to the same one.
     other = npy(tmp_path / "other.npy", pictures([*KINDS], 90, 2))
     answer, _ = predict_files(out / "model", other, tmp_path / "other.csv")

@@ -149,7 +149,8 @@ def test_the_recall_rule_calls_that_share_of_held_out_items_known():
     assert np.mean(labels != UNKNOWN) == pytest.approx(0.95, abs=1 / len(held_out))
 
 
-@pytest.mark.parametrize("colour", [False, True])
+# Grey images come to the same networks by the same recipe as those of CPE's test do.
+@pytest.mark.parametrize("colour", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_images_are_told_apart(colour):
     split = open_set(*make_images(60, colour=colour))
     # These classes are corners: mirrored, one is another.

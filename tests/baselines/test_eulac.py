@@ -141,7 +141,11 @@ def test_the_recall_rule_takes_its_threshold_from_held_out_items():
     assert classifier.threshold == threshold_at(scores, 0.95)
 
 
-@pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
+# Colour images come to the same networks by the same recipe as those of DTC's test do.
+@pytest.mark.parametrize(
+    "colour",
+    [pytest.param(False, id="grey"), pytest.param(True, id="colour", marks=pytest.mark.slow)],
+)
 def test_images_are_recognised(colour):
     split = open_set(*make_images(80, colour=colour))
     recipe = replace(IMAGES, teacher=LEARNT.teacher, held_out=0.3)

@@ -43,6 +43,16 @@ def fitted(rare):
     return fit_large_pool(SEEDED, known, pool, fit_on=FIT_ON, seed=0)
 
 
+@pytest.fixture(scope="module")
+def planned(rare):
+    """The plan of a fit to that pool, its sample, and what was fitted to it."""
+    known, pool, _ = rare
+    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
+    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    items = pool[sample.pool], pool[sample.judged]
+    return plan, sample, fit_sample(SEEDED, plan, sample, *items, Stopwatch(), device="cpu")
+
+
 def test_a_pool_up_to_the_limit_is_fitted_as_ever():
     known, pool, _ = blobs(60, (150, 150, 150, 150))
     found = fit_large_pool(SEEDED, known, pool, fit_on=600, seed=0)
@@ -165,11 +175,10 @@ def test_changed_calibration_items_are_drawn_as_often_as_items_that_are_as_stran
     assert len(again.drawn.is_even) == len(again.drawn.rows)
 
 
-def test_a_known_item_of_the_pool_and_a_calibration_item_change_places(rare):
+def test_a_known_item_of_the_pool_and_a_calibration_item_change_places(rare, planned):
     """Neither of them is in the sample, as most are not: then nothing else changes."""
-    known, pool, truth = rare
-    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
-    sample = draw_sample(plan, plan.strangeness.strata(pool))
+    _, pool, truth = rare
+    plan, sample, before = planned
     calibration = plan.roles.calibration
     seat = np.setdiff1d(np.arange(len(calibration)), sample.calibration)[0]
     same_class = np.flatnonzero(truth == calibration.labels[seat])
@@ -178,17 +187,14 @@ def test_a_known_item_of_the_pool_and_a_calibration_item_change_places(rare):
     swapped_pool, swapped = pool.copy(), calibration.inputs.copy()
     swapped_pool[row], swapped[seat] = calibration.inputs[seat], pool[row]
     roles = plan.roles._replace(calibration=Labelled(swapped, calibration.labels))
-    before, after = (
-        fit_sample(
-            SEEDED,
-            each,
-            sample,
-            items[sample.pool],
-            items[sample.judged],
-            Stopwatch(),
-            device="cpu",
-        )
-        for each, items in ((plan, pool), (plan._replace(roles=roles), swapped_pool))
+    after = fit_sample(
+        SEEDED,
+        plan._replace(roles=roles),
+        sample,
+        swapped_pool[sample.pool],
+        swapped_pool[sample.judged],
+        Stopwatch(),
+        device="cpu",
     )
     assert before.evidence.score[row] == after.evidence.seed_score[seat]
     assert before.evidence.seed_score[seat] == after.evidence.score[row]
@@ -217,13 +223,9 @@ def test_every_item_is_answered_as_a_new_item_is(rare, fitted):
     assert differ.mean() <= 2 / n_calibration
 
 
-def test_parts_of_a_pool_are_answered_as_the_whole(rare):
-    known, pool, _ = rare
-    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
-    sample = draw_sample(plan, plan.strangeness.strata(pool))
-    fit = fit_sample(
-        SEEDED, plan, sample, pool[sample.pool], pool[sample.judged], Stopwatch(), device="cpu"
-    )
+def test_parts_of_a_pool_are_answered_as_the_whole(rare, planned):
+    _, pool, _ = rare
+    _, _, fit = planned
     whole = answer_items(fit, pool, SEEDED.decision).answer
     parts = [answer_items(fit, p, SEEDED.decision).answer for p in np.array_split(pool, 5)]
     np.testing.assert_array_equal(whole.labels, np.concatenate([p.labels for p in parts]))
