@@ -84,6 +84,23 @@ def test_a_pool_with_nothing_known_is_no_other_source():
     assert found.unexplained == 0
 
 
+def test_where_sure_items_are_missing_only_a_clear_difference_is_another_source():
+    # Unknown items lie between the known classes, so they take the place of sure ones in all.
+    inputs, labels = make_blobs(200, 4)
+    is_labelled = np.arange(len(inputs)) % 2 == 0
+    between = np.random.default_rng(1).normal(inputs.mean(axis=0), 1.0, (900, inputs.shape[1]))
+    pool = np.concatenate([inputs[~is_labelled], between]).astype(np.float32)
+    _, _, found = matched(Labelled(inputs[is_labelled], labels[is_labelled]), pool)
+    found = found._replace(changes=())
+    assert found.sure_share < FEWEST_THERE
+    likely, clear = (found._replace(last=found.last._replace(p_value=p)) for p in (0.05, 0.005))
+    assert likely.may_be_apart
+    assert not likely.is_apart
+    assert likely.unexplained == 0
+    assert clear.is_apart
+    assert clear.unexplained > 0
+
+
 @pytest.mark.parametrize("n", [2, 3, 9, 12])
 def test_pools_of_a_few_items_are_matched_or_left(n):
     split = open_set(*make_images(20, 3))

@@ -161,14 +161,24 @@ class Matched(NamedTuple):
         return share_of_sure(self.last.is_sure, names, is_no_pool, is_judge)
 
     @property
-    def is_apart(self) -> bool:
-        """Whether the sources differ, changed or not.
+    def may_be_apart(self) -> bool:
+        """Whether a change of the labelled items is looked for.
 
-        They also do where less says so, if most sure items are missing in every predicted class.
+        The sources differ, or may, and most sure items are missing in every predicted class.
         """
         if self.last is None or not self.last.may_differ:
             return False
         return self.last.differ or self.sure_share < FEWEST_THERE
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the sources differ, changed or not.
+
+        If no change explains anything, only the comparison itself says so: sure items are missing
+        in every predicted class, too, where several unknown classes make up most of the pool.
+        """
+        is_clear = self.last is not None and self.last.differ
+        return is_clear or (bool(self.changes or self.of_raw) and self.may_be_apart)
 
     @property
     def is_suspicious(self) -> bool:
@@ -258,7 +268,7 @@ def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
 
     Where the comparison alone does not say that they are, only what makes more items sure counts.
     """
-    while found.is_apart and len(found.changes) < MOST_STEPS:
+    while found.may_be_apart and len(found.changes) < MOST_STEPS:
         assert found.last is not None
         further = with_change(found, seed=seed, better=BETTER if found.last.differ else 0.0)
         if further is None:
