@@ -216,8 +216,8 @@ def calls(monkeypatch, tmp_path) -> dict:
     """A backbone ``quarters``, which sees the brightness of four quarters; what was asked of it."""
     asked, compute = {}, pool_task.compute_photo_items
 
-    def load_quarters(name, *, source, first_stage):
-        asked["backbone"] = name, source, first_stage
+    def load_quarters(name, *, source, side, first_stage):
+        asked["backbone"] = name, source, side, first_stage
         quarters = torch.nn.AdaptiveAvgPool2d(2)
         statistics = (100.0,) * 3, (50.0,) * 3
         return Backbone(name, "1", 8, 12, *statistics, lambda batch: quarters(batch).flatten(1))
@@ -248,7 +248,7 @@ def test_through_a_backbone_the_method_sees_features_of_images_and_their_views(c
     # Feature 0 of an image as it is: the mean of its first quarter, normalised.
     expected = (split.pool[:, :4, :4].mean((1, 2)) - 100) / 50
     np.testing.assert_allclose(pool[:, 0, 0], expected, atol=2e-3)
-    assert calls["backbone"] == ("quarters", (8, 8), None)
+    assert calls["backbone"] == ("quarters", (8, 8), None, None)
     assert calls["flips"] == [flip, flip]
 
 

@@ -22,6 +22,7 @@ from s2osc.bench.figures.figures import FIGURES
 from s2osc.bench.methods import COMPARED, DETECTORS, METHODS, NETWORKS, SMALL
 from s2osc.bench.tables.paper import PAPER
 from s2osc.bench.tasks.pool import judge_answer
+from s2osc.bench.tasks.task import COMPARED_SIDE
 from s2osc.data.datasets import DATASETS, Dataset
 from s2osc.data.splits import split_dataset
 from s2osc.errors import SettingsError
@@ -342,3 +343,9 @@ def test_a_name_gives_its_experiment_or_those_it_stands_for():
     assert not EXPERIMENTS.keys() & TOGETHER.keys()
     with pytest.raises(SettingsError, match=r"no experiment 'tables'; give table1 or .* several"):
         experiments_named("tables")
+
+
+def test_methods_are_compared_by_the_features_of_their_records():
+    compared = [EXPERIMENTS[name].task for name in ("table1", "several-3", "large", "features")]
+    assert [task.side for task in compared] == [COMPARED_SIDE] * 4
+    assert EXPERIMENTS["few-photos"].task.side is EXPERIMENTS["groups-3"].task.side is None

@@ -18,6 +18,7 @@ from s2osc.bench.tasks.stream import (
     peak_memory,
     stage_accuracies,
 )
+from s2osc.bench.tasks.task import COMPARED_SIDE
 from s2osc.data.datasets import Dataset
 from s2osc.data.streams import LabelledWindow, Stream, StreamProtocol, draw_stream
 from s2osc.errors import DataError, SettingsError
@@ -273,7 +274,8 @@ def test_peak_memory_is_that_of_the_process_and_unknown_where_nobody_counts(monk
 def test_everything_of_a_stream_goes_through_the_backbone(monkeypatch, tmp_path):
     statistics = (100.0,) * 3, (50.0,) * 3
 
-    def load_brightness(name, *, source):
+    def load_brightness(name, *, side):
+        assert side == COMPARED_SIDE
         return Backbone(name, "1", 8, 3, *statistics, lambda batch: batch.mean((2, 3)))
 
     def compute(images, backbone, *, flip):
