@@ -12,7 +12,7 @@ import numpy as np
 
 from s2osc.bench.methods import adapt, run_facts
 from s2osc.bench.tasks.pool import PoolTask
-from s2osc.bench.tasks.task import THROUGH, Trial
+from s2osc.bench.tasks.task import COMPARED_SIDE, THROUGH, Trial
 from s2osc.codec import JsonObject, to_plain
 from s2osc.data.corruptions import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES, change_units
 from s2osc.data.datasets import Dataset
@@ -241,7 +241,7 @@ class AuditTask:
         return drawn if protocol.data.endswith(THROUGH) else in_columns(drawn)
 
     def through_backbone(self, items: DrawnPool, name: str, *, flip: bool) -> DrawnPool:
-        task, images = PoolTask(), items.split
+        task, images = PoolTask(side=COMPARED_SIDE), items.split
         embed = task.embedding(images, name, flip=flip)
 
         def in_units(photos: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ Items = TypeVar("Items")
 THROUGH = "-features"
 """A data set with this after its name goes through the backbone first."""
 COMPARED_SIDE = 96
-"""Pixels that photos are brought to where methods are compared: all see the same features, those of
-the records. Users get larger ones."""
+"""Pixels that photos are brought to where methods or pools are compared: all see the same features,
+those of the records. Users get larger ones."""
 
 
 @dataclass(frozen=True)
