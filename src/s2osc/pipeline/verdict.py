@@ -28,6 +28,7 @@ from s2osc.pipeline.audit.decision import (
     Thresholds,
     choose_threshold,
     estimated_f_out_at,
+    false_alarm_limit,
     share_of_unknown,
     thresholds_for_new,
     unknown_curve_for_new,
@@ -38,11 +39,15 @@ from s2osc.pipeline.filter.score import ranks
 from s2osc.pipeline.filter.screening import Filtered
 from s2osc.pipeline.model import CalibrationScores
 from s2osc.pipeline.student import Student
+from s2osc.seeding import rng
 from s2osc.types import UNKNOWN
 
 FILTER_WEIGHT = 2
 """Of the filter's ranks, beside those of g: g learns from what the filter finds, and can only mend
 it."""
+N_RESAMPLED = 100
+CLEARLY = 2.0
+"""Deviations by which g alone must find more, to decide alone: by chance in one pool of 40."""
 TOO_COARSE = 1 / 3
 """Of the items that the inputs find: for so many of the pool one calibration item may stand."""
 
@@ -152,6 +157,10 @@ def decide_by_student(
     """Label the pool by what was measured; by the inputs alone where these find clearly more."""
     named = calibrate_names(judged.held_back, judged.known, seed=seed)
     by_calibration = replace(judged.evidence, nearest_confidence=named.of_pool)
+    if settings.rule == "seeds" and finds_more_alone(
+        judged.odds, by_calibration, settings, seed=seed
+    ):
+        by_calibration = by_calibration.by_odds(judged.odds)
     evidence = by_calibration
     if settings.rule == "seeds" and by_inputs is not None:
         by_inputs = replace(
@@ -179,6 +188,45 @@ def decide_by_student(
             named.curve, unknown_curve_for_new(by_calibration, odds, settings, seed=seed)
         ),
     )
+
+
+def finds_more_alone(
+    odds: np.ndarray, by_both: Evidence, settings: DecisionSettings, *, seed: int
+) -> bool:
+    """Whether g alone finds clearly more than g and the filter do; ``odds`` (n + m,) are g's.
+
+    Both get the threshold that keeps the limit on false alarms, so what one calls unknown beyond
+    the other is unknown, but for the error of these thresholds: that of resampled calibration
+    items, the same for both.
+    """
+    if by_both.p_value > settings.level:
+        return False
+    by_g, share = by_both.by_odds(odds), share_of_unknown(by_both).estimate
+    drawn = _resampled(len(by_both.seed_score), seed)
+    of_g, of_both = (
+        np.array([_called_unknown(evidence, rows, share, settings) for rows in drawn])
+        for evidence in (by_g, by_both)
+    )
+    more = of_g - of_both
+    return bool(more.mean() > CLEARLY * more.std())
+
+
+def _resampled(n: int, seed: int) -> np.ndarray:
+    return rng(seed, "g alone").integers(n, size=(N_RESAMPLED, n))
+
+
+def _called_unknown(
+    evidence: Evidence, rows: np.ndarray, share: float, settings: DecisionSettings
+) -> float:
+    """The share of the pool above the limit that these calibration items set."""
+    judges = replace(
+        evidence,
+        seed_score=evidence.seed_score[rows],
+        seed_label=evidence.seed_label[rows],
+        seed_nearest=evidence.seed_nearest[rows],
+        seed_weight=evidence.seed_weight[rows],
+    )
+    return float((evidence.score > false_alarm_limit(judges, share, settings)).mean())
 
 
 def finds_clearly_more(
