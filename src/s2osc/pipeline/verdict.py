@@ -46,6 +46,8 @@ FILTER_WEIGHT = 2
 """Of the filter's ranks, beside those of g: g learns from what the filter finds, and can only mend
 it."""
 N_RESAMPLED = 100
+FEWEST_ABOVE = 5
+"""Calibration items above a limit: resampling fewer does not tell the error of that limit."""
 CLEARLY = 2.0
 """Deviations by which g alone must find more, to decide alone: by chance in one pool of 40."""
 TOO_COARSE = 1 / 3
@@ -199,7 +201,8 @@ def finds_more_alone(
     the other is unknown, but for the error of these thresholds: that of resampled calibration
     items, the same for both.
     """
-    if by_both.p_value > settings.level:
+    n_above = settings.false_alarm * by_both.n_effective
+    if by_both.p_value > settings.level or n_above < FEWEST_ABOVE:
         return False
     by_g, share = by_both.by_odds(odds), share_of_unknown(by_both).estimate
     drawn = _resampled(len(by_both.seed_score), seed)
