@@ -1,10 +1,13 @@
+import re
 import shutil
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from s2osc.data.answers import read_labels
+from s2osc.report import page as page_module
 from s2osc.report.check_page import check_page
 from s2osc.report.page import write_report
 
@@ -307,3 +310,18 @@ def test_labels_written_on_the_page_of_a_check_are_saved_as_its_table(browser, t
         items[2]: "",
         items[7]: "unknown",
     }
+
+
+def test_pictures_of_other_numbers_of_groups_are_shown_whole(pool, show):
+    html = (Path(page_module.__file__).parent / "report.html").read_text(encoding="utf-8")
+    gallery = re.search(r'<p class="(\w+)">{% for item in items %}', html)[1]
+    page = show(pool())
+    page.evaluate(
+        """of => document.body.insertAdjacentHTML(
+            "beforeend", `<div class="alternative"><p class="${of}"><img alt=""></p></div>`)""",
+        gallery,
+    )
+    around, picture = (
+        page.locator(place).bounding_box() for place in (".alternative p", ".alternative img")
+    )
+    assert around["height"] >= picture["height"] > 40
