@@ -205,17 +205,14 @@ def finds_more_alone(
     if by_both.p_value > settings.level or n_above < FEWEST_ABOVE:
         return False
     by_g, share = by_both.by_odds(odds), share_of_unknown(by_both).estimate
-    drawn = _resampled(len(by_both.seed_score), seed)
+    n_judges = len(by_both.seed_score)
+    drawn = rng(seed, "g alone").integers(n_judges, size=(N_RESAMPLED, n_judges))
     of_g, of_both = (
         np.array([_called_unknown(evidence, rows, share, settings) for rows in drawn])
         for evidence in (by_g, by_both)
     )
     more = of_g - of_both
     return bool(more.mean() > CLEARLY * more.std())
-
-
-def _resampled(n: int, seed: int) -> np.ndarray:
-    return rng(seed, "g alone").integers(n, size=(N_RESAMPLED, n))
 
 
 def _called_unknown(
