@@ -219,11 +219,18 @@ def test_groups_of_the_worked_example():
     classes = np.array([0, 0, 1, 1])
     everything = np.ones(4, bool)
     crossed = evaluate_groups(classes, everything, np.array([0, 1, 0, 1]))
-    assert crossed == {"n_groups": 2, "group_accuracy": 0.5, "nmi": 0.0, "ari": -0.5}
+    assert crossed == {
+        "n_groups": 2,
+        "group_accuracy": 0.5,
+        "nmi_found": 0.0,
+        "nmi": 0.0,
+        "ari": -0.5,
+    }
     for same in ([0, 0, 1, 1], [1, 1, 0, 0]):
         assert evaluate_groups(classes, everything, np.array(same)) == {
             "n_groups": 2,
             "group_accuracy": 1.0,
+            "nmi_found": 1.0,
             "nmi": 1.0,
             "ari": 1.0,
         }
@@ -233,17 +240,36 @@ def test_known_items_in_a_group_change_no_figure_but_their_number():
     classes, groups = np.array([7, 7, 8, 8, 1, 1]), np.array([0, 0, 1, 1, 1, 2])
     is_unknown = np.array([True] * 4 + [False] * 2)
     figures = evaluate_groups(classes, is_unknown, groups)
-    assert figures == {"n_groups": 3, "group_accuracy": 1.0, "nmi": 1.0, "ari": 1.0}
+    assert figures == {
+        "n_groups": 3,
+        "group_accuracy": 1.0,
+        "nmi_found": 1.0,
+        "nmi": 1.0,
+        "ari": 1.0,
+    }
 
 
 def test_unknown_items_that_were_missed_are_wrong_in_every_figure():
     classes, everything = np.array([7, 7, 8, 8]), np.ones(4, bool)
     missed = evaluate_groups(classes, everything, np.full(4, -1))
-    assert missed == {"n_groups": 0, "group_accuracy": 0.0, "nmi": 0.0, "ari": 0.0}
+    assert missed == {
+        "n_groups": 0,
+        "group_accuracy": 0.0,
+        "nmi_found": 0.0,
+        "nmi": 0.0,
+        "ari": 0.0,
+    }
     # a class that is missed altogether is not a group that was found, and what is found of one
     # class alone says nothing of how classes are told apart
     half = evaluate_groups(classes, everything, np.array([0, 0, -1, -1]))
-    assert half == {"n_groups": 1, "group_accuracy": 0.5, "nmi": 0.0, "ari": 0.0}
+    assert half == {"n_groups": 1, "group_accuracy": 0.5, "nmi_found": 0.0, "nmi": 0.0, "ari": 0.0}
+
+
+def test_agreement_of_the_items_found_does_not_count_those_missed():
+    classes, everything = np.array([7, 7, 8, 8]), np.ones(4, bool)
+    figures = evaluate_groups(classes, everything, np.array([0, -1, 1, -1]))
+    assert figures["nmi_found"] == 1.0
+    assert figures["nmi"] == 0.5
 
 
 def test_one_unknown_class_has_no_agreement_of_groups():

@@ -221,12 +221,12 @@ def evaluate_groups(
     """How many groups there are, and how well they are the unknown classes.
 
     Over all truly unknown items: one that was missed (group -1) is wrong. It is in no group of the
-    accuracy, and NMI and ARI are those of the items found times the share found, and 0 where these
-    are of one class. They say something where there are two unknown classes at least, and are
-    absent elsewhere.
+    accuracy, and NMI and ARI are those of the items found times the share found; ``nmi_found`` is
+    that of the items found alone. They are 0 where these are of one class. They say something where
+    there are two unknown classes at least, and are absent elsewhere.
 
     >>> evaluate_groups(np.array([5, 5, 6, 6]), np.ones(4, bool), np.array([0, 0, 1, -1]))
-    {'n_groups': 2, 'group_accuracy': 0.75, 'nmi': 0.75, 'ari': 0.75}
+    {'n_groups': 2, 'group_accuracy': 0.75, 'nmi_found': 1.0, 'nmi': 0.75, 'ari': 0.75}
     """
     figures: dict[str, float] = {"n_groups": int(groups.max(initial=-1)) + 1}
     if not is_truly_unknown.any():
@@ -235,13 +235,12 @@ def evaluate_groups(
     figures["group_accuracy"] = matched_accuracy(classes, theirs)
     if len(np.unique(classes)) > 1:
         found = theirs >= 0
-        share, are_several = float(np.mean(found)), len(np.unique(classes[found])) > 1
-        for name, agreement in (
-            ("nmi", sklearn_metrics.normalized_mutual_info_score),
-            ("ari", sklearn_metrics.adjusted_rand_score),
-        ):
-            agree = float(agreement(classes[found], theirs[found])) if are_several else 0.0
-            figures[name] = share * agree
+        share, of_found = float(np.mean(found)), (classes[found], theirs[found])
+        nmi = ari = 0.0
+        if len(np.unique(classes[found])) > 1:
+            nmi = float(sklearn_metrics.normalized_mutual_info_score(*of_found))
+            ari = float(sklearn_metrics.adjusted_rand_score(*of_found))
+        figures |= {"nmi_found": nmi, "nmi": share * nmi, "ari": share * ari}
     return _rounded(figures)
 
 

@@ -34,6 +34,7 @@ METRICS_IN_WORDS = {
     "oscr": "known named right, below unknown",
     "fpr95": "unknown passed with 95% of known",
     "group_accuracy": "groups matched to true classes",
+    "nmi_found": "of unknown items that were found",
 }
 """What is behind a name that does not say it."""
 INITIALS = {

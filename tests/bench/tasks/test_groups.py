@@ -47,4 +47,4 @@ def test_where_nothing_was_found_no_way_has_groups():
     figures = compare_groups(split, SimpleNamespace(model=None, answer=answer), seed=0)
     assert figures["n_groups"] == figures["silhouette_n_groups"] == 0
     assert figures["within_one"] == figures["gcd_within_one"] == 0
-    assert figures["told_nmi"] == 0
+    assert figures["told_nmi"] == figures["told_nmi_found"] == 0

@@ -26,6 +26,7 @@ from s2osc.types import UNKNOWN, Labelled, Split
 MOST_GROUPS = 15
 N_GROUPED = 1_500  # items that the other ways are shown
 WAYS = ("told", "silhouette", "gcd", "hdbscan")
+OF_FOUND = ("n_groups", "nmi_found")  # items the run missed change nothing about these
 COUNTED = tuple(f"{way}_n_groups" for way in WAYS)
 
 
@@ -72,7 +73,7 @@ def compare_groups(split: Split, solution: Solution, *, seed: int) -> dict[str, 
         # Where nothing was found, no way has groups.
         nothing = {f"{way}_n_groups": 0.0 for way in WAYS}
         if n_unknown > 1:
-            nothing |= {f"{way}_nmi": 0.0 for way in WAYS}
+            nothing |= {f"{way}_{nmi}": 0.0 for way in WAYS for nmi in ("nmi", "nmi_found")}
         figures |= nothing
         return figures | _distances(figures, ("n_groups", *COUNTED), n_unknown)
     if len(called) < MOST_GROUPS + 2:
@@ -95,7 +96,7 @@ def compare_groups(split: Split, solution: Solution, *, seed: int) -> dict[str, 
         found = evaluate_groups(split.truth_classes[called], truth, way())
         for figure, value in found.items():
             # Items the run missed are wrong for every way.
-            figures[f"{name}_{figure}"] = value * (1.0 if figure == "n_groups" else share)
+            figures[f"{name}_{figure}"] = value * (1.0 if figure in OF_FOUND else share)
     return figures | _distances(figures, ("n_groups", *COUNTED), n_unknown)
 
 
