@@ -65,9 +65,9 @@ CONSTANTS = (
     Constant("augmentation.noise", "of weak views of vectors", "CIFAR-10 features"),
     Constant("seeds.share", "of labelled items that are held back", "enough judges"),
     Constant(
-        "s2osc.pipeline.verdict:FILTER_WEIGHT",
-        "weight of the filter beside g in the score",
-        "thirteen pools of six data sets",
+        "s2osc.pipeline.verdict:G_WEIGHT",
+        "weight of g beside the filter in the score",
+        "41 pools of seven data sets",
     ),
     Constant(f"{FILTER}.neighbours:FEW_NEIGHBOURS", "the nearer neighbours", "MNIST"),
     Constant(f"{FILTER}.neighbours:MOST_NEIGHBOURS", "all neighbours", "MNIST"),

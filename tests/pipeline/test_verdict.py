@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
+from s2osc.pipeline.audit.calibration import join_held_back
 from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
-from s2osc.pipeline.verdict import finds_more_alone
+from s2osc.pipeline.filter.distinctness import Units
+from s2osc.pipeline.filter.screening import Filtered
+from s2osc.pipeline.teacher import TeacherOutputs
+from s2osc.pipeline.verdict import finds_more_alone, joint_score
+from s2osc.types import Labelled
 
 SETTINGS = DecisionSettings(rule="seeds")
 
@@ -60,3 +65,29 @@ def test_few_calibration_items_do_not_tell():
 def test_where_nothing_is_found_nothing_is_better():
     odds, both = scores(4.0, 500, 0), scores(2.0, 500, 100)
     assert not finds_more_alone(odds, evidence(both, p_value=0.5), SETTINGS, seed=0)
+
+
+def filtered_by(score: np.ndarray) -> Filtered:
+    nothing = np.zeros((len(score), 1))
+    outputs = TeacherOutputs(nothing, score, score, nothing)
+    return Filtered(outputs, outputs, Units(1.0, 1.0), w=score, score=score)
+
+
+def joint(by_filter: np.ndarray, odds: np.ndarray) -> np.ndarray:
+    labelled = Labelled(np.zeros((0, 1)), np.zeros(0, int))
+    pooled = join_held_back(np.zeros((len(odds), 1)), labelled, seed=0)
+    return joint_score(odds, filtered_by(by_filter), pooled)
+
+
+def test_the_joint_score_is_the_mean_log_odds_of_both_ranks_g_twice():
+    # ranks 1/4, 2/4, 3/4: log-odds -log 3, 0, log 3
+    found = joint(np.array([1.0, 2.0, 3.0]), np.array([7.0, 9.0, 8.0]))
+    log_3 = np.log(3)
+    assert found == pytest.approx([-log_3, (0 + 2 * log_3) / 3, (log_3 + 0) / 3])
+
+
+def test_what_g_ranks_above_nearly_all_stands_above_what_is_a_little_strange_to_both():
+    by_filter = odds = np.arange(10_000.0)
+    found = joint(np.append(by_filter, [9_500.5, 9_700.5]), np.append(odds, [9_990.5, 9_700.5]))
+    strange_to_g, strange_to_both = found[-2:]
+    assert strange_to_g > strange_to_both  # mean ranks of 2 : 1 would have it the other way round

@@ -42,9 +42,9 @@ from s2osc.pipeline.student import Student
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN
 
-FILTER_WEIGHT = 2
-"""Of the filter's ranks, beside those of g: g learns from what the filter finds, and can only mend
-it."""
+G_WEIGHT = 2
+"""Of g beside the filter: g has learnt from what the filter finds, and mends it most where few items
+are unknown (decision 30)."""
 N_RESAMPLED = 100
 FEWEST_ABOVE = 5
 """Calibration items above a limit: resampling fewer does not tell the error of that limit."""
@@ -138,14 +138,17 @@ def judge(
 
 
 def joint_score(odds: np.ndarray, filtered: Filtered, pooled: Pool) -> np.ndarray:
-    """What the filter says and what g says: the log-odds of their mean rank.
+    """What the filter says and what g says: the mean of the log-odds of both ranks.
 
-    The filter stands for two scores, all signs and the neighbours among the inputs, g for one.
+    Log-odds, since an item that one of them ranks above nearly all others stands out, whatever the
+    other says; a mean of ranks would hide a rare class among all that is a little strange to both.
     Spies choose nothing here: g has learnt that they are known, and would look better than it is.
     """
-    by_g = ranks(filtered.brought_to_pool(odds, pooled))
-    mean = (FILTER_WEIGHT * ranks(filtered.score) + by_g) / (FILTER_WEIGHT + 1)
-    return np.asarray(logit(mean * len(mean) / (len(mean) + 1)))
+    by_filter, by_g = (
+        logit(ranks(score) * len(score) / (len(score) + 1))
+        for score in (filtered.score, filtered.brought_to_pool(odds, pooled))
+    )
+    return np.asarray((by_filter + G_WEIGHT * by_g) / (1 + G_WEIGHT))
 
 
 def decide_by_student(
