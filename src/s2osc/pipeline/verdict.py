@@ -43,8 +43,8 @@ from s2osc.seeding import rng
 from s2osc.types import UNKNOWN
 
 G_WEIGHT = 2
-"""Of g beside the filter: g has learnt from what the filter finds, and mends it most where little is
-unknown (decision 30)."""
+"""Of g beside the filter: g has learnt from what the filter finds, and mends it, most of all where
+little is unknown (decision 30)."""
 N_RESAMPLED = 100
 FEWEST_ABOVE = 5
 """Calibration items above a limit: resampling fewer does not tell the error of that limit."""
