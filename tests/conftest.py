@@ -178,13 +178,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-def pytest_collection_finish() -> None:
-    """What is imported and collected stays to the end: no search for garbage goes through it.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """What is imported and collected stays to the end: no search for garbage goes through it."""
+    gc.disable()
 
-    What a test leaves is small, so these searches may be rare, too.
-    """
-    gc.collect()
+
+def pytest_collection_finish() -> None:
+    """What a test leaves is small, so searches for garbage may be rare, too."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 
