@@ -164,10 +164,10 @@ def test_a_new_item_goes_through_f_and_g_once(solution, answered):
 @pytest.mark.parametrize(
     ("method", "colour"),
     [
-        pytest.param(TINY, False, id="one"),
         pytest.param(SEEDED_MANY, False, id="many, seeds"),
         pytest.param(SEEDED, True, id="colour"),
         # Each half of them stands in one of those above.
+        pytest.param(TINY, False, id="one", marks=pytest.mark.slow),
         pytest.param(MANY, False, id="many", marks=pytest.mark.slow),
         pytest.param(SEEDED, False, id="one, seeds", marks=pytest.mark.slow),
     ],

@@ -266,7 +266,9 @@ def test_many_spies_and_unequal_weights_give_numbers():
 # By the inputs alone
 
 
-@pytest.mark.parametrize(("n", "distance"), [(0, 0.0), (40, 3.0), (40, 8.0)])
+@pytest.mark.parametrize(
+    ("n", "distance"), [(0, 0.0), (40, 3.0), pytest.param(40, 8.0, marks=pytest.mark.slow)]
+)
 def test_what_stands_out_by_its_inputs_is_found_whatever_f_says(n, distance):
     known = random().normal(0.0, 1.0, (300, 3))
     known[150:, 0] += 6
