@@ -325,7 +325,7 @@ def test_random_state_none_differs_from_fit_to_fit_and_still_tells_apart():
 
 
 @fits_anew
-@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), None])
 def test_global_random_state_is_left_as_found(seed):
     X, y, _ = blobs()
     before = np.random.get_state()[1:3], torch.get_rng_state(), random.getstate()  # noqa: NPY002

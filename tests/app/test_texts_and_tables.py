@@ -125,7 +125,7 @@ def test_a_group_has_its_words_in_summary_and_page(of_texts):
     assert f'<bdi class="tile-text">{easy_texts(POOL, seed=1)[2]}' in page
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".jsonl", pytest.param(".parquet", marks=pytest.mark.slow)])
 def test_other_forms_and_another_column_give_the_same_answer(tmp_path, of_texts, quick, suffix):
     files = write_texts(tmp_path, suffix, column="body")
     words = [*files, f"--out={tmp_path / 'out'}", "--text-column=body", *quick]

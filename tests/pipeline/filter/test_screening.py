@@ -56,7 +56,13 @@ def swapped(pooled, i, j):
     return pooled._replace(inputs=pooled.inputs[order]), order
 
 
-@pytest.fixture(scope="module", params=[make_blobs, make_images], ids=["vectors", "images"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(make_blobs, id="vectors"),
+        pytest.param(make_images, id="images", marks=pytest.mark.slow),
+    ],
+)
 def made(request):
     return prepared(*request.param(60))
 
