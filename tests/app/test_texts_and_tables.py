@@ -333,7 +333,7 @@ def test_columns_that_name_their_rows_alone_are_one_line(tmp_path, capsys):
     assert "no column can be used: `name` (40 words, most of which hardly any items share)" in line
 
 
-@pytest.mark.parametrize("column", ["width", "colour"])
+@pytest.mark.parametrize("column", ["width", pytest.param("colour", marks=pytest.mark.slow)])
 def test_one_column_of_numbers_or_words_has_an_answer(tmp_path, quick, column):
     files = write_rows(tmp_path)
     for name in ("known.csv", "pool.csv"):

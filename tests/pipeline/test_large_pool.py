@@ -112,6 +112,7 @@ def embed(photos):
     return np.tanh(photos.reshape(len(photos), -1) @ mixing / 2_000).astype(np.float32)
 
 
+@pytest.mark.slow  # texts are quick, and photos in memory
 @pytest.mark.usefixtures("just_as_users_get_it")
 def test_photos_of_another_camera_are_compared_as_photos_in_a_large_pool(monkeypatch):
     """Some of the pool, drawn evenly, show what its camera does; labelled photos get it."""
