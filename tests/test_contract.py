@@ -64,10 +64,27 @@ def _forms():
 
 
 SMALL = dict(_forms())
+FIT_AGAIN = (
+    "check_the_same_seed_gives_the_same_answer",
+    "check_another_seed_gives_another_answer",
+    "check_a_pool_without_unknown_items_works",
+    "check_the_order_of_the_pool_decides_no_label_alone",
+)
+"""Quick for the defaults of each method; other forms are fitted once for all other checks."""
+FORMS_OF_OURS = tuple(n for n in METHODS if n.startswith("s2osc-") and n != "s2osc-paper")
+"""The paper's method without one of its parts."""
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def _checks_of_forms():
+    for check in CHECKS:
+        for name in SMALL:
+            is_form = name not in METHODS or name in FORMS_OF_OURS
+            is_slow = is_form and check.__name__ in FIT_AGAIN
+            marks = pytest.mark.slow if is_slow else ()
+            yield pytest.param(name, check, id=f"{check.__name__}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("name", "check"), list(_checks_of_forms()))
 def test_contract(name, check):
     checks, reason = EXCEPTIONS.get(name, ((), ""))
     if check.__name__ in checks:

@@ -272,7 +272,13 @@ def test_classes_of_any_number_keep_it_also_below_the_mark_of_the_pool():
     assert np.mean(estimator.classes_[p.argmax(1)] == estimator.predict(X)) >= 0.85
 
 
-@pytest.mark.parametrize("shape", [(10, 10), (10, 10, 3)], ids=["grey", "colour"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param((10, 10), id="grey", marks=pytest.mark.slow),
+        pytest.param((10, 10, 3), id="colour"),
+    ],
+)
 def test_images_are_told_apart(shape):
     X, y, truth = pictures(shape)
     estimator = small(k=15, flip=False, preset="fast", settings=SMALL_IMAGES).fit(X, y)
@@ -319,7 +325,7 @@ def test_random_state_none_differs_from_fit_to_fit_and_still_tells_apart():
 
 
 @fits_anew
-@pytest.mark.parametrize("seed", [0, None])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), None])
 def test_global_random_state_is_left_as_found(seed):
     X, y, _ = blobs()
     before = np.random.get_state()[1:3], torch.get_rng_state(), random.getstate()  # noqa: NPY002

@@ -57,6 +57,7 @@ def test_classify_answers_for_a_pool_without_known_items(files):
     assert main(["decide", "--out", out, "--false-alarm", "0.1"]) == 0
 
 
+@pytest.mark.slow  # with fewer draws it is quick, in tests/app/test_stream.py
 def test_a_window_of_a_stream_may_hold_nothing_known(files):
     folder, options = files
     known, pool, state, out = (

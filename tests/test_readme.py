@@ -24,12 +24,12 @@ SMALL = {
     for name, value in {
         "network.widths": (8, 8, 8),
         "network.hidden": (64, 32),
-        "training.epochs": 2,
-        "training.min_steps": 60,
+        "training.epochs": 1,
+        "training.min_steps": 40,
         "training.batch_size": 48,
     }.items()
 } | {"seeds.judges": 0}  # folds have tests of their own, and take as long as all the rest
-SMALL_STREAM = SMALL | {"update.training.min_steps": 40, "update.training.epochs": 1}
+SMALL_STREAM = SMALL | {"update.training.min_steps": 25, "update.training.epochs": 1}
 AS_THEY_STAND = pytest.param({}, marks=pytest.mark.slow)
 SIZES = ["small", "as they stand"]
 at_both_sizes = pytest.mark.parametrize("settings", [SMALL, AS_THEY_STAND], ids=SIZES)
@@ -93,7 +93,7 @@ def test_the_commands_of_a_stream_answer_ask_and_learn(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digits = load_digits()
-    for n, (image, label) in enumerate(zip(digits.images[:700], digits.target, strict=False)):
+    for n, (image, label) in enumerate(zip(digits.images[:500], digits.target, strict=False)):
         folder = f"labelled/{label}" if n % 2 and label < 5 else "monday"
         path = tmp_path / "photos" / folder / f"{n}-{label}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,12 +9,13 @@ both functions use; ``fields_to_plain`` and ``fields_from_plain`` are for these 
 """
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
-from inspect import signature
+from functools import cache
+from inspect import Parameter, signature
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 JsonObject = dict[str, Any]
@@ -78,8 +79,7 @@ def from_plain(kind: Any, value: Any, what: str) -> Any:
 
 def fields_from_plain(kind: type[T], value: Any, what: str) -> T:
     """A dataclass or named tuple of the object that has its fields, and no other keys."""
-    values, hints = _object(value, what), typing.get_type_hints(kind)
-    parameters = signature(kind).parameters  # without the fields that are computed from others
+    values, (hints, parameters) = _object(value, what), _fields_of(cast(Hashable, kind))
     for name in values:
         if name not in hints:
             raise ValueError(f"{what} has {name!r:.50}, which is none of {', '.join(hints)}")
@@ -88,6 +88,12 @@ def fields_from_plain(kind: type[T], value: Any, what: str) -> T:
             raise ValueError(f"{what} lacks {name!r}")
     given = [name for name in parameters if name in values]
     return kind(**{n: from_plain(hints[n], values[n], f"{what}, {n}") for n in given})
+
+
+@cache
+def _fields_of(kind: type) -> tuple[dict[str, Any], Mapping[str, Parameter]]:
+    """The types of all fields, and what it is made of: no fields that are computed from others."""
+    return typing.get_type_hints(kind), signature(kind).parameters
 
 
 def _object(value: Any, what: str) -> JsonObject:

@@ -9,11 +9,12 @@ as a command line gives them.
 
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from s2osc.errors import SettingsError
 
@@ -89,13 +90,18 @@ def _convert_number(name: str, value: Any, kind: type) -> Any:
 
 def _leaves(settings: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
     """(dotted name, value, declared type) of every field that is not itself settings."""
-    kinds = typing.get_type_hints(type(settings))
+    kinds = _kinds_of(cast(Hashable, type(settings)))
     for field in fields(settings):
         value = getattr(settings, field.name)
         if is_dataclass(value):
             yield from _leaves(value, f"{prefix}{field.name}.")
         else:
             yield prefix + field.name, value, kinds[field.name]
+
+
+@cache
+def _kinds_of(settings: type) -> dict[str, Any]:
+    return typing.get_type_hints(settings)
 
 
 def _replaced(settings: Any, values: Mapping[str, Any], prefix: str) -> Any:

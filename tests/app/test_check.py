@@ -307,7 +307,9 @@ def test_a_damaged_record_of_labels_is_refused(out, damage):
         assert visible(out) == before
 
 
-@pytest.mark.parametrize("step", ["write_check", "write_report", "write_summary"])
+@pytest.mark.parametrize(
+    "step", ["write_check", pytest.param("write_report", marks=pytest.mark.slow), "write_summary"]
+)
 def test_an_interruption_loses_no_labels_and_asks_the_same_again(out, tmp_path, monkeypatch, step):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

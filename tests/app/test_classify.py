@@ -371,7 +371,7 @@ def test_the_page_opens_by_itself_and_shows_the_pool(expected):
     assert all(name in page for name in KNOWN_CLASSES)
 
 
-@pytest.mark.parametrize("unknown", ["one", "many"])
+@pytest.mark.parametrize("unknown", [pytest.param("one", marks=pytest.mark.slow), "many"])
 def test_both_variants_of_the_student_answer_for_every_item(tmp_path, unknown):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
     result = classify_files(
@@ -401,7 +401,7 @@ def test_images_that_cannot_be_read_are_named_skipped_and_counted(tmp_path):
     assert note.startswith(f"2 items were skipped (first: {KNOWN_FILES[3]}, ")
 
 
-@pytest.mark.parametrize("k", [41, 1000])
+@pytest.mark.parametrize("k", [41, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_k_above_a_class_or_the_pool_is_reduced_with_a_note(tmp_path, k):
     known, pool = VECTOR_FORMS["known"]["npz"](tmp_path), VECTOR_FORMS["pool"]["npy"](tmp_path)
     classify_files(known, pool, tmp_path / "out", quick_request(**{"filtering.k": k}))

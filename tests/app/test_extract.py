@@ -36,6 +36,8 @@ STEPS = {
         "network.first_map": 8,
     }.items()
 } | {"student.labelled_batch": 32}
+FEW_STEPS = {f"{role}.training.min_steps": 2 for role in ("teacher", "student")}
+"""For tests of which the answer may be any."""
 
 
 def tiny_backbone(
@@ -80,10 +82,9 @@ def write(folder: Path, side: int, n_known: int = 30, n_pool: int = 10) -> tuple
     )
 
 
-def run(preset: str = "auto", backbone: str = "auto") -> Request:
-    return Request(
-        preset, STEPS | {"clusters.n_groups": 1, "seeds.judges": 0}, device="cpu", backbone=backbone
-    )
+def run(preset: str = "auto", backbone: str = "auto", **more: object) -> Request:
+    changes = STEPS | {"clusters.n_groups": 1, "seeds.judges": 0} | more
+    return Request(preset, changes, device="cpu", backbone=backbone)
 
 
 CHOICES = [
@@ -107,11 +108,11 @@ def test_the_backbone_and_the_preset_are_chosen_by_the_images_and_the_request(
     assert (represented.backbone, chosen) == expected
 
 
-# A run with the backbone and one without; the rest differ from them in the choice alone.
+# A run with the backbone; one without it is below, and the rest differ in the choice alone.
 @pytest.mark.parametrize(
     ("side", "given", "preset", "expected"),
     [
-        pytest.param(*choice, marks=() if choice in (CHOICES[0], CHOICES[2]) else pytest.mark.slow)
+        pytest.param(*choice, marks=() if choice is CHOICES[0] else pytest.mark.slow)
         for choice in CHOICES
     ],
 )
@@ -158,7 +159,7 @@ def test_small_colour_images_go_through_the_backbone_if_it_names_labelled_ones_b
 
 def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "is_installed", lambda: False)
-    result = classify_files(*write(tmp_path, 48), tmp_path / "out", run())
+    result = classify_files(*write(tmp_path, 48), tmp_path / "out", run(**FEW_STEPS))
     assert result.run.backbone is None
     assert "pip install 's2osc[photos]'" in result.summary.warnings[0]
 
@@ -166,7 +167,7 @@ def test_what_is_not_installed_is_noted_and_done_without(tmp_path, monkeypatch):
 def test_a_saved_model_sees_new_photos_as_it_saw_the_first(tmp_path):
     known, pool = write(tmp_path, 200, 15, 6)
     out = tmp_path / "out"
-    result = classify_files(known, pool, out, run())
+    result = classify_files(known, pool, out, run(**FEW_STEPS))
     assert result.run.shape == "48 images of 200x200, brought to 128x128 RGB"
     assert load_model(out / "model").preparation == BackboneEntry(
         name="efficientnet-lite0",
@@ -198,7 +199,7 @@ def test_other_weights_than_the_models_are_refused(tmp_path, monkeypatch):
 
 def test_a_model_chooses_no_backbone_by_itself(tmp_path):
     known, pool = write(tmp_path, 24)
-    classify_files(known, pool, tmp_path / "out", run(backbone="a-network"))
+    classify_files(known, pool, tmp_path / "out", run(backbone="a-network", **FEW_STEPS))
     paths = tmp_path / "out" / "model", pool, tmp_path / "a.csv"
     with pytest.raises(ModelError, match=r"backbone 'a-network', which is not loaded by itself"):
         predict_files(tmp_path / "out" / "model", pool, tmp_path / "a.csv")
@@ -219,5 +220,5 @@ def test_colour_photos_are_mirrored_and_grey_ones_are_not(tmp_path, channels, ex
         )
         for name, labels, seed in (("known", known, 0), ("pool", pool, 1))
     ]
-    classify_files(*files, tmp_path / "out", run())
+    classify_files(*files, tmp_path / "out", run(**FEW_STEPS))
     assert load_model(tmp_path / "out" / "model").preparation.flip == expected

@@ -13,8 +13,13 @@ from s2osc.cli.main import main
 
 STEPS = [
     (summary, "tell"),
-    (summary, "cautions"),
-    *((report, step) for step in ("write_report", "save_drawing", "write_summary")),
+    (report, "write_summary"),
+    # They lie between the first step and the last.
+    pytest.param(summary, "cautions", marks=pytest.mark.slow),
+    *(
+        pytest.param(report, step, marks=pytest.mark.slow)
+        for step in ("write_report", "save_drawing")
+    ),
 ]
 
 
@@ -59,7 +64,7 @@ def test_a_page_that_fails_costs_no_training(
     assert main(["decide", f"--out={out}", "--false-alarm=0.2"]) == 0
 
 
-@pytest.mark.parametrize("preset", ["plain", "auto"])
+@pytest.mark.parametrize("preset", [pytest.param("plain", marks=pytest.mark.slow), "auto"])
 def test_the_page_of_images_is_the_one_the_run_would_have_made(
     tmp_path, quick, monkeypatch, preset
 ):

@@ -367,6 +367,9 @@ def test_a_process_killed_anywhere_leaves_one_whole_version(
 
 
 @pytest.mark.usefixtures("either")
+@pytest.mark.parametrize(
+    "either", ["links", pytest.param("copies", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_process_killed_while_the_first_version_is_made_leaves_a_folder_to_begin_again_in(
     tmp_path, monkeypatch
 ):

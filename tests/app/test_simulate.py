@@ -95,8 +95,14 @@ def test_two_figures_are_drawn_where_matplotlib_is_there(simulated):
     assert found == {".s2osc", "windows.csv", "windows.md", "summary.json", *names}
 
 
-def test_without_matplotlib_there_is_a_note_in_place_of_figures(items, tmp_path, monkeypatch):
+@pytest.fixture
+def no_matplotlib(monkeypatch):
+    """Figures take longer than all the rest."""
     monkeypatch.setattr(simulation, "find_spec", lambda name: None)
+
+
+@pytest.mark.usefixtures("no_matplotlib")
+def test_without_matplotlib_there_is_a_note_in_place_of_figures(items, tmp_path):
     course = Course(n_windows=1, size=60)
     summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(0))
     assert "figures need Matplotlib: run `pip install 's2osc[bench]'`" in summary["warnings"]
@@ -104,6 +110,7 @@ def test_without_matplotlib_there_is_a_note_in_place_of_figures(items, tmp_path,
     assert [w["joined"] for w in summary["windows"]] == [[]]
 
 
+@pytest.mark.usefixtures("no_matplotlib")
 def test_a_self_taught_stream_is_judged_by_what_its_classes_mostly_are(items, tmp_path):
     course = Course(n_windows=2, known_classes=("a", "b", "c"))
     summary = simulate(items, tmp_path / "out", RUN, course, QuerySettings(20), self_taught=True)
@@ -131,6 +138,7 @@ def test_the_drift_of_a_self_taught_stream_is_told(items, simulated, tmp_path):
     assert float(row["learnt_wrong"]) == window["metrics"]["learnt_wrong"]
 
 
+@pytest.mark.usefixtures("no_matplotlib")
 def test_a_data_set_is_run_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "load_dataset", lambda name, folder: make_dataset(24))
     small = {f"{role}.network.widths": "8,8,8" for role in ROLES[:2]}

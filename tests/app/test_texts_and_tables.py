@@ -125,7 +125,7 @@ def test_a_group_has_its_words_in_summary_and_page(of_texts):
     assert f'<bdi class="tile-text">{easy_texts(POOL, seed=1)[2]}' in page
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".jsonl", pytest.param(".parquet", marks=pytest.mark.slow)])
 def test_other_forms_and_another_column_give_the_same_answer(tmp_path, of_texts, quick, suffix):
     files = write_texts(tmp_path, suffix, column="body")
     words = [*files, f"--out={tmp_path / 'out'}", "--text-column=body", *quick]
@@ -333,7 +333,7 @@ def test_columns_that_name_their_rows_alone_are_one_line(tmp_path, capsys):
     assert "no column can be used: `name` (40 words, most of which hardly any items share)" in line
 
 
-@pytest.mark.parametrize("column", ["width", "colour"])
+@pytest.mark.parametrize("column", ["width", pytest.param("colour", marks=pytest.mark.slow)])
 def test_one_column_of_numbers_or_words_has_an_answer(tmp_path, quick, column):
     files = write_rows(tmp_path)
     for name in ("known.csv", "pool.csv"):

@@ -202,6 +202,7 @@ def test_a_search_that_finds_nothing_open_is_told(on_images):
         find_counterfactuals(network, coder, images, settings, seed=0)
 
 
+@pytest.mark.slow  # grey ones are quick
 def test_colour_images_are_told_apart():
     split = open_set(*make_images(60, colour=True))
     recogniser = TINY.fit(split.known, split.pool, seed=0)

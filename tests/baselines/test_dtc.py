@@ -283,7 +283,9 @@ def test_one_new_class_is_the_least_answer():
     assert estimate_n_new(rows, labels, rows[:3], seed=0) == 1
 
 
-@pytest.mark.parametrize("n_new", [1, 2, 3])
+@pytest.mark.parametrize(
+    "n_new", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_lengths_of_items_are_no_classes(n_new):
     random = np.random.default_rng(0)
     directions = np.abs(random.normal(size=(5 + n_new, 32))) ** 3

@@ -88,7 +88,10 @@ def test_a_risk_cut_off_at_zero_has_no_gradient():
     assert unknown.grad == 0
 
 
-@pytest.mark.parametrize("n_known", [300, 600, 900])
+@pytest.mark.parametrize(
+    "n_known",
+    [300, pytest.param(600, marks=pytest.mark.slow), pytest.param(900, marks=pytest.mark.slow)],
+)
 def test_the_known_share_is_told_from_embeddings(n_known):
     random = np.random.default_rng(0)
     shares = []

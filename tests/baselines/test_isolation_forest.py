@@ -91,8 +91,16 @@ def test_features_that_never_vary_are_not_cut():
     )
 
 
-@pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
-@pytest.mark.parametrize("space", ["inputs", "pca"])
+@pytest.mark.parametrize(
+    ("space", "colour"),
+    [
+        pytest.param("inputs", False, id="inputs-grey"),
+        pytest.param("pca", True, id="pca-colour"),
+        # Each half of them stands in one of those above.
+        pytest.param("inputs", True, id="inputs-colour", marks=pytest.mark.slow),
+        pytest.param("pca", False, id="pca-grey", marks=pytest.mark.slow),
+    ],
+)
 def test_images_are_recognised(space, colour):
     split = open_set(*make_images(100, colour=colour))
     forest = IsolationForest(space=space).fit(split.known, split.pool, seed=0)

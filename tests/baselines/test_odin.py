@@ -183,7 +183,10 @@ def test_known_items_are_named_by_f():
     np.testing.assert_array_equal(model.features(POOL), sight.embeddings)
 
 
-@pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
+@pytest.mark.parametrize(
+    "colour",
+    [pytest.param(False, id="grey"), pytest.param(True, id="colour", marks=pytest.mark.slow)],
+)
 def test_images_are_recognised(colour):
     split = open_set(*make_images(colour=colour))
     model = ODIN(recipe=replace(IMAGES, teacher=LEARNT.teacher)).fit(

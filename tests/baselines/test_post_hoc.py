@@ -69,7 +69,10 @@ def trained_once(kept_networks):
 
 
 @all_methods
-@pytest.mark.parametrize("colour", [False, True], ids=["grey", "colour"])
+@pytest.mark.parametrize(
+    "colour",
+    [pytest.param(False, id="grey", marks=pytest.mark.slow), pytest.param(True, id="colour")],
+)
 @pytest.mark.usefixtures("trained_once")
 def test_images_are_recognised(method, colour):
     split = open_set(*make_images(20, colour=colour))

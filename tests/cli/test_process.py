@@ -198,7 +198,8 @@ def test_an_output_that_takes_nothing_is_one_line(words, closed, code, line):
 
 
 # Early and twice, and once while torch is imported, which goes on to its end.
-@pytest.mark.parametrize("gaps", [(0.3, 0.02), pytest.param((0.8,), marks=pytest.mark.slow)])
+@pytest.mark.slow  # in one process it is quick, below
+@pytest.mark.parametrize("gaps", [(0.3, 0.02), (0.8,)])
 def test_ctrl_c_is_quiet_while_python_imports(finished, tmp_path, gaps):
     script = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -31,7 +31,7 @@ from fuzz.outcomes import outcome_of
 
 pytestmark = pytest.mark.usefixtures("_ask_instead_of_serving")
 
-QUICK, SLOW = 4, 52
+QUICK, SLOW = 3, 52
 """Damaged files of each kind that the quick and the slow tests try."""
 
 

@@ -202,7 +202,14 @@ def is_on_the_way(name: str, found: Any, after: Any) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# With --force, classify has more to lose; a check is one with and without labels.
+LIKE_OTHERS = ("classify", "check-labels")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in LIKE_OTHERS else ()) for n in COMMANDS],
+)
 def test_what_a_kill_leaves_is_whole(name, place, tmp_path, tally):
     folder = place(name)
     before = COMMANDS[name].read(folder)

@@ -33,7 +33,7 @@ def wait_for(jobs: Jobs, *states: str) -> None:
 
 def test_work_reports_its_steps_and_hands_on_what_it_returns():
     jobs, found = Jobs(), []
-    jobs.start("Counting", count, 5, 0.3, then=found.append)
+    jobs.start("Counting", count, 8, 0.1, then=found.append)
     for _ in range(600):
         described = jobs.current.describe()
         if described["step"].startswith("counting, ") and described["fraction"] > 0:
@@ -41,7 +41,7 @@ def test_work_reports_its_steps_and_hands_on_what_it_returns():
         time.sleep(0.05)
     assert 0 < described["fraction"] < 1
     wait_for(jobs, "done")
-    assert found == [5]
+    assert found == [8]
 
 
 def test_a_second_piece_of_work_waits_for_a_word_and_a_cancelled_one_ends():

@@ -54,7 +54,7 @@ def planned(rare):
 
 
 def test_a_pool_up_to_the_limit_is_fitted_as_ever():
-    known, pool, _ = blobs(60, (150, 150, 150, 150))
+    known, pool, _ = blobs(40, (50, 50, 50, 50))
     found = fit_large_pool(SEEDED, known, pool, fit_on=600, seed=0)
     expected = SEEDED.fit(known, pool, seed=0)
     np.testing.assert_array_equal(found.answer.labels, expected.answer.labels)
@@ -112,11 +112,12 @@ def embed(photos):
     return np.tanh(photos.reshape(len(photos), -1) @ mixing / 2_000).astype(np.float32)
 
 
+@pytest.mark.slow  # texts are quick, and photos in memory
 @pytest.mark.usefixtures("just_as_users_get_it")
 def test_photos_of_another_camera_are_compared_as_photos_in_a_large_pool(monkeypatch):
     """Some of the pool, drawn evenly, show what its camera does; labelled photos get it."""
     monkeypatch.setattr(plan_module, "MOST_COMPARED", 400)
-    images, labels = make_images(900, 3)
+    images, labels = make_images(600, 3)
     is_labelled = np.arange(len(images)) % 3 == 0
     pool = add_noise(images[~is_labelled], 12, seed=9)
     known = Labelled(embed(images[is_labelled]), labels[is_labelled])
@@ -150,6 +151,7 @@ def test_typing_errors_that_are_only_suspected_are_no_discovery_in_a_large_pool(
     assert (found.answer.labels == classes).mean() > 0.8
 
 
+@pytest.mark.slow  # in memory it is quick
 def test_what_stands_out_from_texts_with_suspected_typing_errors_is_found_in_a_large_pool():
     found, classes = fit_to_texts_with_typing_errors(2)
     called = found.answer.labels == UNKNOWN

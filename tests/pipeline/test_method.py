@@ -41,8 +41,24 @@ KNOWN_POOL = BLOBS.pool[BLOBS.truth != UNKNOWN]
 KNOWN_TRUTH = BLOBS.truth[BLOBS.truth != UNKNOWN]
 METHODS = {"one": TINY, "many": MANY, "one, seeds": SEEDED, "many, seeds": SEEDED_MANY}
 MODES = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
-PLAIN_MODES = pytest.mark.parametrize("method", [TINY, MANY], ids=["one", "many"])
-SEEDED_MODES = pytest.mark.parametrize("method", [SEEDED, SEEDED_MANY], ids=["one", "many"])
+
+
+def modes(*quick, of=METHODS):
+    """Each method; those that are not named are slow, as each half of them is in the others."""
+    return pytest.mark.parametrize(
+        "method",
+        [
+            pytest.param(method, id=name, marks=() if name in quick else pytest.mark.slow)
+            for name, method in of.items()
+        ],
+    )
+
+
+# One with and one without calibration items, one for an unknown class and one for several.
+HALF_THE_MODES = modes("one, seeds", "many")
+PLAIN_MODES = modes("one", of={"one": TINY, "many": MANY})
+SEEDED_METHODS = {"one": SEEDED, "many": SEEDED_MANY}
+SEEDED_MODES = modes("one", of=SEEDED_METHODS)
 
 
 @cache
@@ -86,7 +102,7 @@ def accuracy(split, answer):
 # The answer
 
 
-@MODES
+@HALF_THE_MODES
 def test_every_item_goes_through_f_and_every_item_of_the_pool_through_g_once(
     method, answered, monkeypatch
 ):
@@ -148,10 +164,10 @@ def test_a_new_item_goes_through_f_and_g_once(solution, answered):
 @pytest.mark.parametrize(
     ("method", "colour"),
     [
-        pytest.param(TINY, False, id="one"),
         pytest.param(SEEDED_MANY, False, id="many, seeds"),
         pytest.param(SEEDED, True, id="colour"),
         # Each half of them stands in one of those above.
+        pytest.param(TINY, False, id="one", marks=pytest.mark.slow),
         pytest.param(MANY, False, id="many", marks=pytest.mark.slow),
         pytest.param(SEEDED, False, id="one, seeds", marks=pytest.mark.slow),
     ],
@@ -260,7 +276,7 @@ def test_a_k_larger_than_the_pool_is_reduced_with_a_warning(method):
     assert accuracy(BLOBS, solution.answer) > 0.9
 
 
-@MODES
+@HALF_THE_MODES
 @pytest.mark.parametrize("n_pool", [2, 5])
 def test_a_pool_of_a_few_items_is_answered(method, n_pool):
     method = replace(method, filtering=replace(method.filtering, k=None))
@@ -274,7 +290,7 @@ def test_a_pool_too_small_to_learn_from_is_refused(n_pool):
         TINY.fit(BLOBS.known, BLOBS.pool[:n_pool], seed=0)
 
 
-@MODES
+@HALF_THE_MODES
 def test_a_class_of_two_items_is_enough_to_be_learnt_from(method):
     rows = np.concatenate([np.flatnonzero(BLOBS.known.labels < 2), [80, 81]])
     known = Labelled(BLOBS.known.inputs[rows], BLOBS.known.labels[rows])
@@ -448,7 +464,7 @@ def test_f_and_g_never_learn_from_a_seed(method, monkeypatch):
     assert {item.tobytes() for item in labelled_known} <= as_known
 
 
-@SEEDED_MODES
+@modes("one", "many", of=SEEDED_METHODS)
 def test_the_same_seed_gives_the_same_answer_and_account(method):
     first, again = fit_once(method), method.fit(BLOBS.known, BLOBS.pool, seed=0)
     for name in ("labels", "unknown_score", "confidence", "groups", "distinctness", "filtered"):
@@ -543,7 +559,7 @@ def stack(inputs, seed=0):
     return np.stack([inputs, inputs + 0.1 * noise[0], inputs + 0.1 * noise[1]], axis=1)
 
 
-@MODES
+@HALF_THE_MODES
 def test_stacked_views_are_answered_from_end_to_end(method):
     known = Labelled(stack(BLOBS.known.inputs), BLOBS.known.labels)
     solution = method.fit(known, stack(BLOBS.pool), seed=0)

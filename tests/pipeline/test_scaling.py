@@ -42,7 +42,13 @@ def test_units_and_offsets_do_not_matter():
     np.testing.assert_allclose(fit_scaling(wild).transform(wild), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", [TINY, SEEDED], ids=["without seeds", "with seeds"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(TINY, id="without seeds", marks=pytest.mark.slow),
+        pytest.param(SEEDED, id="with seeds"),
+    ],
+)
 def test_a_fit_gives_the_same_labels_in_any_units(method):
     inputs, labels = make_blobs(60)
     more = random().normal(size=(len(inputs), 6)).astype(np.float32)

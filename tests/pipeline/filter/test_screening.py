@@ -56,7 +56,13 @@ def swapped(pooled, i, j):
     return pooled._replace(inputs=pooled.inputs[order]), order
 
 
-@pytest.fixture(scope="module", params=[make_blobs, make_images], ids=["vectors", "images"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(make_blobs, id="vectors"),
+        pytest.param(make_images, id="images", marks=pytest.mark.slow),
+    ],
+)
 def made(request):
     return prepared(*request.param(60))
 
@@ -266,7 +272,9 @@ def test_many_spies_and_unequal_weights_give_numbers():
 # By the inputs alone
 
 
-@pytest.mark.parametrize(("n", "distance"), [(0, 0.0), (40, 3.0), (40, 8.0)])
+@pytest.mark.parametrize(
+    ("n", "distance"), [(0, 0.0), (40, 3.0), pytest.param(40, 8.0, marks=pytest.mark.slow)]
+)
 def test_what_stands_out_by_its_inputs_is_found_whatever_f_says(n, distance):
     known = random().normal(0.0, 1.0, (300, 3))
     known[150:, 0] += 6

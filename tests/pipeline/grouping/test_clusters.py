@@ -44,7 +44,7 @@ def test_an_item_joins_the_group_of_its_nearest_items():
 
 
 @counts_groups
-@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.slow), 5])
 def test_well_separated_groups_are_counted_right(n):
     grouping = grouped(blobs(*[80] * n)[0])
     assert grouping.n_groups == n
@@ -52,7 +52,7 @@ def test_well_separated_groups_are_counted_right(n):
 
 
 @counts_groups
-@pytest.mark.parametrize("n", [60, 200, 800])
+@pytest.mark.parametrize("n", [60, pytest.param(200, marks=pytest.mark.slow), 800])
 def test_one_cloud_is_one_group(n):
     assert grouped(cloud(n)).n_groups == 1
 

@@ -121,7 +121,7 @@ def test_an_offset_of_columns_with_heavy_tails_is_found():
     assert found.sure_share >= FEWEST_THERE
 
 
-@pytest.mark.parametrize("n_unknown", [0, 1])
+@pytest.mark.parametrize("n_unknown", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_offset_of_many_columns_of_which_some_have_heavy_tails_is_found(n_unknown):
     # As features of a network are: most are zero for most items, and large for a few.
     draw, labels = np.random.default_rng(0), np.repeat(np.arange(4), 150)
