@@ -178,31 +178,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=place)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """A worker says how a test ended, but not that it begins and was set up and taken down well.
-
-    The process that hands out tests has nothing to print of it, and each message takes its time.
-    """
-    options = session.config.option
-    if options.durations is not None or options.xmlpath is not None:
-        return
-    for plugin in session.config.pluginmanager.get_plugins():
-        if type(plugin).__name__ == "WorkerInteractor":
-            _say_less(plugin)
-
-
-def _say_less(worker: Any) -> None:
-    send = worker.sendevent
-
-    def send_news(name: str, **content: Any) -> None:
-        report = content["data"] if name == "testreport" else {"when": "call"}
-        if name != "logstart" and (report["when"] == "call" or report["outcome"] != "passed"):
-            send(name, **content)
-
-    worker.sendevent = send_news
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
     """What is imported and collected stays to the end: no search for garbage goes through it."""
