@@ -43,7 +43,7 @@ ROUGHLY: dict[str, Any] = {
     # Half of a small fit teaches the number of groups.
     "s2osc.pipeline.grouping.number.EPISODES": lambda users: replace(users, n_episodes=2),
     # A quarter asks whether a change of few items that could be compared explains a discovery.
-    "s2osc.pipeline.sources.matching.MANY_COMPARED": 0,
+    "s2osc.pipeline.sources.matched.MANY_COMPARED": 0,
 }
 """What tests do with less than users get, where its worth is not what they test."""
 AS_USERS_GET_IT: dict[str, Any] = {}

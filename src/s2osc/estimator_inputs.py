@@ -16,7 +16,7 @@ from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.model_description import EmbeddingEntry, Preparation
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matched import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.types import IMAGE_NDIMS, check_inputs
 

@@ -10,7 +10,7 @@ from s2osc.pipeline.large_pool.answer import answer_items
 from s2osc.pipeline.large_pool.fit import fit_sample
 from s2osc.pipeline.large_pool.plan import draw_sample, plan_fit
 from s2osc.pipeline.large_pool.whole import fit_large_pool
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matched import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, TINY, make_images

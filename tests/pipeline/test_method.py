@@ -20,7 +20,7 @@ from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.presets import ABLATIONS
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matched import RawItems
 from s2osc.pipeline.sources.suspicion import suspected_sources
 from s2osc.pipeline.verdict import finds_clearly_more, is_too_rare
 from s2osc.types import UNKNOWN, UNSURE, Labelled

@@ -8,7 +8,7 @@ import pytest
 from s2osc.pipeline.pixels_or_features import (
     ENOUGH_NAMED,
     N_FOLDS,
-    compare_inputs,
+    compare_pixels_with_features,
     folds_of,
     name_in_folds,
 )
@@ -28,7 +28,9 @@ def draw(n_of_class: int, *, tells: float) -> Labelled:
 
 
 def compared(pixels: Labelled, features: Labelled):
-    return compare_inputs(pixels, features, FEW_STEPS, FEW_STEPS, seed=0, device="cpu")
+    return compare_pixels_with_features(
+        pixels, features, FEW_STEPS, FEW_STEPS, seed=0, device="cpu"
+    )
 
 
 @pytest.mark.parametrize("features_tell", [True, False])

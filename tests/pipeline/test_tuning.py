@@ -11,7 +11,7 @@ from s2osc.pipeline.tuning import (
     DIALS,
     FEWEST_TASKS,
     Candidate,
-    Task,
+    TuningTask,
     candidates_of,
     draw_tasks,
     is_ahead,
@@ -41,8 +41,8 @@ def labelled_blobs(n_per_class: int = 40, n_classes: int = 5) -> Labelled:
     return Labelled(*make_blobs(n_per_class, n_classes))
 
 
-def no_task() -> Task:
-    return Task(labelled_blobs(5, 2), np.zeros((2, 2)), np.zeros(2, int))
+def no_task() -> TuningTask:
+    return TuningTask(labelled_blobs(5, 2), np.zeros((2, 2)), np.zeros(2, int))
 
 
 def test_every_dial_is_a_setting_and_moves():

@@ -22,7 +22,7 @@ from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import TextModel
 from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry, Preparation
 from s2osc.pipeline.photo_preparation import N_VIEWS, check_version
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matched import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
 from s2osc.progress import Stopwatch
 

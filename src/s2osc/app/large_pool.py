@@ -55,7 +55,7 @@ from s2osc.pipeline.large_pool.plan import (
 )
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model_description import read_thresholds, write_thresholds
-from s2osc.pipeline.sources.matching import Matched
+from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.storage import load_model, save_model
 from s2osc.progress import Stopwatch, counting, track
 from s2osc.settings import flatten

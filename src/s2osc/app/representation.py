@@ -41,7 +41,7 @@ from s2osc.nets.backbones import (
 )
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.photo_preparation import load_start, measure_cost
-from s2osc.pipeline.pixels_or_features import compare_inputs, draw_compared
+from s2osc.pipeline.pixels_or_features import compare_pixels_with_features, draw_labelled
 from s2osc.progress import say
 from s2osc.seeding import rng
 from s2osc.text import plural
@@ -171,7 +171,7 @@ def better_backbone(
 ) -> Backbone | None:
     """The usual backbone if f names labelled images better through it than by their pixels."""
     labels, _ = encode_labels(opened.known.labels or [])
-    rows = draw_compared(labels, rng(request.seed, "compared"))
+    rows = draw_labelled(labels, rng(request.seed, "compared"))
     images = read_source(opened.known.keep(rows), shape)
     labels, _ = encode_labels(images.labels or [])
     assert isinstance(images.inputs, np.ndarray)
@@ -181,7 +181,7 @@ def better_backbone(
     _, by_features = choose_method(request, device, vectors=True)
     flip = by_features.augmentation.flips(shape.channels)
     features = make_extractor(backbone, shape, flip=flip).features(images.inputs)
-    found = compare_inputs(
+    found = compare_pixels_with_features(
         Labelled(images.inputs, labels),
         Labelled(features, labels),
         by_pixels,

@@ -30,9 +30,8 @@ from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution, make_trust
+from s2osc.pipeline.sources.matched import Matched, RawItems
 from s2osc.pipeline.sources.matching import (
-    Matched,
-    RawItems,
     compare_inputs,
     match_raw,
     match_sources,

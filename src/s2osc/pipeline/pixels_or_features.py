@@ -54,11 +54,11 @@ class Accuracies(NamedTuple):
         return f"of {self.n} labelled images {named}".replace("%", " %")
 
 
-def draw_compared(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def draw_labelled(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Rows of the items that are compared: all, or as many of each class.
 
     >>> labels = np.repeat([0, 1], [3_000, 20])
-    >>> np.bincount(labels[draw_compared(labels, np.random.default_rng(0))]).tolist()
+    >>> np.bincount(labels[draw_labelled(labels, np.random.default_rng(0))]).tolist()
     [1000, 20]
     """
     classes = np.unique(labels)
@@ -97,7 +97,7 @@ def name_in_folds(
     return named[folds < n_folds]
 
 
-def compare_inputs(
+def compare_pixels_with_features(
     pixels: Labelled,
     features: Labelled,
     by_pixels: S2OSCMethod,

@@ -14,7 +14,7 @@ from s2osc.pipeline.filter.screening import Filtered, audit_sources
 from s2osc.pipeline.grouping.pool import audit_groups
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.scaling import Scaling
-from s2osc.pipeline.sources.matching import Matched
+from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.verdict import Verdict
 from s2osc.types import Answer, Predictions
 

@@ -80,7 +80,7 @@ DIALS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
 a factor that makes a difference, not by values that were found on some data set."""
 
 
-class Task(NamedTuple):
+class TuningTask(NamedTuple):
     """Labelled items and a pool with classes that are hidden; what each item of it is."""
 
     known: Labelled
@@ -135,7 +135,7 @@ def candidates_of(method: S2OSCMethod, *, vectors: bool) -> list[Candidate]:
     return found
 
 
-def draw_tasks(labelled: Labelled, *, seed: int) -> Iterator[Task]:
+def draw_tasks(labelled: Labelled, *, seed: int) -> Iterator[TuningTask]:
     """Pools made of the labelled items, one after another."""
     for episode in draw_episodes(labelled.labels, TASKS, rng(seed, "tasks")):
         names, labels = np.unique(labelled.labels[episode.others], return_inverse=True)
@@ -145,7 +145,7 @@ def draw_tasks(labelled: Labelled, *, seed: int) -> Iterator[Task]:
         number[names] = np.arange(len(names))
         known = Labelled(labelled.inputs[episode.others], labels)
         truth = number[labelled.labels[episode.hidden]]
-        yield Task(known, labelled.inputs[episode.hidden], truth)
+        yield TuningTask(known, labelled.inputs[episode.hidden], truth)
 
 
 def has_fallen_behind(gains: np.ndarray) -> bool:
@@ -199,7 +199,7 @@ def tune(
     started, base = clock(), Candidate({})
     end = started + 60 * minutes
 
-    def score(candidate: Candidate, task: Task) -> None:
+    def score(candidate: Candidate, task: TuningTask) -> None:
         own = derive(seed, f"task {len(candidate.scores)}")
         solution = change(method, candidate.changes).fit(
             task.known, task.pool, seed=own, device=device
@@ -254,11 +254,11 @@ def affordable(
 def race(
     base: Candidate,
     candidates: Sequence[Candidate],
-    tasks: Iterator[Task],
-    score: Callable[[Candidate, Task], None],
+    tasks: Iterator[TuningTask],
+    score: Callable[[Candidate, TuningTask], None],
     is_over: Callable[[], bool],
     *,
-    first: Task | None = None,
+    first: TuningTask | None = None,
 ) -> None:
     """Let all that have not fallen behind answer one task after another, until time is up.
 

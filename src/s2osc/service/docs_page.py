@@ -3,11 +3,11 @@
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template, select_autoescape
 from markupsafe import Markup
 
+from s2osc.codec import JsonObject
 from s2osc.service.answering import ModelService
 from s2osc.version import __version__
 
@@ -25,11 +25,11 @@ EXAMPLES = {
 }
 
 
-def docs_page(service: ModelService, api: dict[str, Any], host: str) -> str:
+def docs_page(service: ModelService, api: JsonObject, host: str) -> str:
     """The page; ``api`` is the description of the service as OpenAPI has it."""
     schemas = api["components"]["schemas"]
 
-    def fields(title: str, schema: dict[str, Any]) -> Markup:
+    def fields(title: str, schema: JsonObject) -> Markup:
         name = schema["$ref"].rpartition("/")[2]
         rows = Markup("").join(
             Markup("<tr><td><code>{}</code></td><td>{}</td></tr>").format(field, kind_of(value))
@@ -54,7 +54,7 @@ def docs_page(service: ModelService, api: dict[str, Any], host: str) -> str:
     )
 
 
-def kind_of(value: dict[str, Any]) -> str:
+def kind_of(value: JsonObject) -> str:
     """The type of a field in words.
 
     >>> kind_of({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]})
@@ -69,7 +69,7 @@ def kind_of(value: dict[str, Any]) -> str:
     return str(value.get("type", "any"))
 
 
-def inner_name(value: dict[str, Any]) -> str:
+def inner_name(value: JsonObject) -> str:
     """The name of what a list holds, if it has one; else nothing."""
     return str(value.get("items", {}).get("$ref", "")).rpartition("/")[2]
 

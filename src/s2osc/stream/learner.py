@@ -27,7 +27,7 @@ from s2osc.pipeline.model import KnownOnlyModel
 from s2osc.pipeline.presets import FAST
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution
-from s2osc.pipeline.sources.matching import Matched
+from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.teacher import Teacher, TeacherOutputs, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng

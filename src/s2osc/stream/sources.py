@@ -13,7 +13,7 @@ import numpy as np
 from s2osc.pipeline.audit.calibration import Pool, join_held_back
 from s2osc.pipeline.scaling import Scaling
 from s2osc.pipeline.sources.changes import Change
-from s2osc.pipeline.sources.matching import Matched, RawItems
+from s2osc.pipeline.sources.matched import Matched, RawItems
 from s2osc.pipeline.sources.suspicion import suspected_of_raw
 from s2osc.stream.learner import Incremental, Knowledge, Recognition
 from s2osc.stream.originals import Originals

@@ -13,7 +13,10 @@ from s2osc.pipeline.filter.screening import (
     stands_out_by_inputs,
     with_sure_items,
 )
-from s2osc.pipeline.sources.matching import Matched, compare_inputs
+from s2osc.pipeline.sources.matched import Matched
+from s2osc.pipeline.sources.matching import (
+    compare_inputs,
+)
 from s2osc.pipeline.teacher import train_teacher
 from s2osc.types import UNKNOWN, Labelled
 from samples import SEEDED, make_blobs, make_images, open_set

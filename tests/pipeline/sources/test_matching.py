@@ -6,9 +6,8 @@ import pytest
 from s2osc.data.corruptions import add_noise, add_typing_errors, offset_columns
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
+from s2osc.pipeline.sources.matched import FEWEST_THERE, RawItems
 from s2osc.pipeline.sources.matching import (
-    FEWEST_THERE,
-    RawItems,
     match_raw,
     match_sources,
 )

@@ -7,7 +7,11 @@ from s2osc.data.corruptions import add_column_noise, add_typing_errors
 from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources import suspicion
-from s2osc.pipeline.sources.matching import RawItems, match_raw, match_sources
+from s2osc.pipeline.sources.matched import RawItems
+from s2osc.pipeline.sources.matching import (
+    match_raw,
+    match_sources,
+)
 from s2osc.pipeline.sources.suspicion import (
     STRONG_NOISE,
     suspected_of_raw,

@@ -25,7 +25,7 @@ from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.solution import Solution
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matched import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, Labelled, Split

@@ -43,7 +43,7 @@ from s2osc.pipeline.sources.comparison import (
     compare_sources,
     move_held_back,
 )
-from s2osc.pipeline.sources.matching import Matched
+from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.types import Labelled
 

@@ -59,13 +59,13 @@ def walks_within(
 def _slowest(rows: np.ndarray, reach: float, random: np.random.Generator) -> float:
     nearest = nearest_others(rows, max(2, round(reach * len(rows))))
     slowness, _ = slowest_modes(nearest, closeness(rows, nearest), 2, random)
-    return float(log_odds(slowness[1:])[0])
+    return float(slowness_odds(slowness[1:])[0])
 
 
-def log_odds(share: np.ndarray) -> np.ndarray:
+def slowness_odds(share: np.ndarray) -> np.ndarray:
     """Of what is left after a step, kept from infinity.
 
-    >>> log_odds(np.array([0.5, 1.0])).round(1).tolist()
+    >>> slowness_odds(np.array([0.5, 1.0])).round(1).tolist()
     [0.0, 6.9]
     """
     inside = np.clip(share, 0.01, 0.999)

@@ -14,7 +14,7 @@ import numpy as np
 
 from s2osc.lazy import lazily
 from s2osc.pipeline.group_tree import GroupTree
-from s2osc.pipeline.grouping.classes import UsualClass, log_odds
+from s2osc.pipeline.grouping.classes import UsualClass, slowness_odds
 from s2osc.pipeline.grouping.hierarchy import merges_around, top_of_tree
 from s2osc.pipeline.grouping.neighbour_graph import slowest_coordinates
 
@@ -63,7 +63,7 @@ class Parts:
         """
         n_items = len(self.places)
         reach = max(neighbours_of(n_items), 1) / n_items
-        own = log_odds(np.pad(self.slowness, (0, max(most - len(self.slowness), 0)))[:most])
+        own = slowness_odds(np.pad(self.slowness, (0, max(most - len(self.slowness), 0)))[:most])
         usually = [usual.walk_at(reach * n) for n in range(1, most + 1)]
         return np.clip(own - usually, *SURE)
 

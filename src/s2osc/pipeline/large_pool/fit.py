@@ -23,7 +23,7 @@ from s2osc.pipeline.model import CalibrationScores, OpenSetModel
 from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution
 from s2osc.pipeline.sources.changes import Change
-from s2osc.pipeline.sources.matching import Matched
+from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.sources.suspicion import (
     match_of_suspected,
     suspected_sources,

@@ -14,7 +14,7 @@ from s2osc.pipeline.large_pool.plan import check_fit_on, draw_compared, draw_sam
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import OpenSetModel
 from s2osc.pipeline.solution import Solution, Trust
-from s2osc.pipeline.sources.matching import RawItems
+from s2osc.pipeline.sources.matched import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.types import Labelled
 

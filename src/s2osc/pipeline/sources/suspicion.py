@@ -13,8 +13,8 @@ import numpy as np
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.sources.changes import ColumnChange
+from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.sources.matching import (
-    Matched,
     changed_by,
     compare_inputs,
     has_many_columns,
