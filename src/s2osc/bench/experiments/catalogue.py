@@ -256,7 +256,7 @@ POOLS = {
         Protocol(sizes=(1_500, 1_000, 3_000)),
         {"heads": HEADS_OF_RECORDS},
         SEEDED,
-        ("cifar10_sample",),
+        ("cifar10",),
         "efficientnet-lite0",
         task=PoolTask(side=COMPARED_SIDE),
     ),
