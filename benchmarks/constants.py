@@ -67,7 +67,7 @@ CONSTANTS = (
     Constant(
         "s2osc.pipeline.verdict:G_WEIGHT",
         "weight of g beside the filter in the score",
-        "41 pools of seven data sets",
+        "41 pools of six data sets",
     ),
     Constant(f"{FILTER}.neighbours:FEW_NEIGHBOURS", "the nearer neighbours", "MNIST"),
     Constant(f"{FILTER}.neighbours:MOST_NEIGHBOURS", "all neighbours", "MNIST"),
