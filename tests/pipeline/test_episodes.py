@@ -32,6 +32,11 @@ def test_every_number_of_classes_is_hidden_and_one_class_is_left():
     assert {episode.n_classes for episode in drawn(np.repeat([0, 1], 30))} == {1, 2}
 
 
+def test_n_classes_are_hidden_1_over_n_as_often_as_one():
+    numbers = np.bincount([episode.n_classes for episode in drawn(n_episodes=250)])
+    np.testing.assert_allclose(numbers[1:], [120, 60, 40, 30], atol=1)
+
+
 def test_an_episode_is_not_too_large():
     assert max(len(episode.hidden) for episode in drawn(most_items=50)) <= 50 * 1.05 + 1
 

@@ -102,6 +102,13 @@ def test_items_far_from_everything_are_scattered():
     assert (grouping.assign(vectors) < 2).mean() > 0.98
 
 
+def test_nothing_is_scattered_where_known_items_are_all_the_same():
+    vectors, _ = blobs(80, 80)
+    known = np.repeat(np.full((2, 8), -30, np.float32), 40, axis=0)
+    grouping = group_unknown(vectors, known, np.repeat([0, 1], 40), AUTO, seed=0)
+    assert set(grouping.assign(vectors)) == set(range(grouping.n_groups))
+
+
 @pytest.mark.parametrize("n", [1, 2, 4, 9])
 def test_a_number_of_groups_that_is_given_is_kept(n):
     vectors, _ = blobs(60, 60)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from s2osc.pipeline.grouping.classes import usual_class, walks_within
-from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.evidence import (
+    MEASURES,
+    MOST_GROUPS,
+    PRIOR,
+    find_parts,
+    measure_numbers,
+)
 from s2osc.pipeline.grouping.number import (
     DEFAULT,
     EPISODES,
@@ -55,6 +61,13 @@ def test_without_episodes_the_weights_are_the_default_ones():
     np.testing.assert_array_equal(model.weights, DEFAULT)
     found = chances(model, make_blobs(60, 3, distance=9.0, seed=5)[0])
     assert found.argmax() + 1 == 3
+
+
+def test_how_many_classes_episodes_hide_does_not_change_how_likely_a_number_is_beforehand():
+    model = learn_number(BLOBS, CLASSES, WALKS, random())
+    held = [name in PRIOR for name in MEASURES]
+    np.testing.assert_array_equal(model.weights[held], DEFAULT[held])
+    assert (model.weights != DEFAULT).any()
 
 
 def test_weights_follow_what_tells_the_right_number():

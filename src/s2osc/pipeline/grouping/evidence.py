@@ -35,6 +35,8 @@ MEASURES = {
     "share of the smallest group": 1,
 }
 """What is measured, and whether more of it speaks for a number (1), against it (-1) or either."""
+PRIOR = frozenset({"one group", "number", "logarithm of the number"})
+"""Measures that do not look at the items."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,18 @@ any known class is not yet scattered."""
 def choose_items(
     unknown: np.ndarray, known: np.ndarray, labels: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """The items that groups are found with, and the radius beyond which an item is scattered."""
+    """The items that groups are found with, and the radius beyond which an item is scattered.
+
+    A radius that most items lie beyond is none: known classes are far narrower there, and do not
+    tell which items are lonely.
+    """
     items = unknown[np.sort(random.permutation(len(unknown))[:N_FITTED])]
     items = items[apart_from_known(items, known)]
     radius = _loneliest(known, labels, random)
-    return items[_with_company(items, radius)], radius
+    if len(items) <= N_VOTES or not np.isfinite(radius):
+        return items, radius
+    has_company = _fifth_neighbour(items) <= radius
+    return (items[has_company], radius) if 2 * has_company.sum() >= len(items) else (items, np.inf)
 
 
 def apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -36,15 +43,6 @@ def apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
     is_known = search.kneighbors(items, return_distance=False) >= len(items)
     is_apart = is_known.mean(1) <= 0.5
     return is_apart if 2 * is_apart.sum() >= len(items) else everyone
-
-
-def _with_company(items: np.ndarray, radius: float) -> np.ndarray:
-    """(n,) whether an item has its neighbours within a radius; all have, where most have not."""
-    everyone = np.ones(len(items), bool)
-    if len(items) <= N_VOTES or not np.isfinite(radius):
-        return everyone
-    has_company = _fifth_neighbour(items) <= radius
-    return has_company if 2 * has_company.sum() >= len(items) else everyone
 
 
 def _loneliest(known: np.ndarray, labels: np.ndarray, random: np.random.Generator) -> float:

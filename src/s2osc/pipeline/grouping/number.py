@@ -3,7 +3,8 @@
 Every number from one on is a choice, and a logistic regression among the choices weighs what speaks
 for each. Its weights are learnt from episodes: known classes are hidden, and the number is known.
 A few known classes make few episodes that differ, so the weights stay near default ones, which are
-learnt from pools of other data sets.
+learnt from pools of other data sets. How likely a number is before anything is measured, episodes
+cannot teach: how many classes they hide is not how many are unknown.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,13 @@ import numpy as np
 from s2osc.lazy import lazily
 from s2osc.pipeline.episodes import EpisodeSettings, draw_episodes
 from s2osc.pipeline.grouping.classes import usual_class
-from s2osc.pipeline.grouping.evidence import MEASURES, MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.evidence import (
+    MEASURES,
+    MOST_GROUPS,
+    PRIOR,
+    find_parts,
+    measure_numbers,
+)
 from s2osc.pipeline.grouping.item_selection import apart_from_known
 from s2osc.pipeline.grouping.space import whitened, within_class_whitening
 
@@ -75,7 +82,7 @@ def learn_number(
     if not choices:
         return NumberModel(DEFAULT)
     scaled = [Choice(choice.measures / SCALES, choice.right) for choice in choices]
-    return NumberModel(fit_weights(scaled, DEFAULT, INERTIA), len(choices))
+    return NumberModel(fit_weights(scaled, DEFAULT, INERTIA, held=PRIOR), len(choices))
 
 
 def try_episodes(
@@ -102,11 +109,13 @@ def try_episodes(
     return found
 
 
-def fit_weights(choices: list[Choice], default: np.ndarray, inertia: float) -> np.ndarray:
+def fit_weights(
+    choices: list[Choice], default: np.ndarray, inertia: float, held: frozenset[str] = frozenset()
+) -> np.ndarray:
     """The weights under which the right numbers are likeliest, not far from default ones.
 
-    A weight never turns its measure round: where groups are farther apart than in any episode, it
-    would speak for the wrong number, and loudly.
+    Those of ``held`` measures stay as they are. A weight never turns its measure round: where
+    groups are farther apart than in any episode, it would speak for the wrong number, and loudly.
     """
     most = max(len(choice.measures) for choice in choices)
     rows = np.zeros((len(choices), most, len(default)))
@@ -126,7 +135,12 @@ def fit_weights(choices: list[Choice], default: np.ndarray, inertia: float) -> n
         slope = np.einsum("ij,ijk->k", chances / total, rows) - right.sum(0) + inertia * off
         return float(value), slope
 
-    bounds = [(0 if sign > 0 else None, 0 if sign < 0 else None) for sign in MEASURES.values()]
+    bounds = [
+        (weight, weight)
+        if name in held
+        else (0 if MEASURES[name] > 0 else None, 0 if MEASURES[name] < 0 else None)
+        for name, weight in zip(MEASURES, default, strict=True)
+    ]
     return np.asarray(
         optimize.minimize(cost, default, jac=True, method="L-BFGS-B", bounds=bounds).x
     )
