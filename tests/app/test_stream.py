@@ -630,8 +630,9 @@ def test_questions_are_written_again_with_the_answers_given_so_far(work):
 def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
     folder = work / "caf\udce9"
     shutil.copytree(work / "begun", folder)
-    found = window_files(folder, work / "one.npz", work / "next", TEN)
+    found = window_files(folder, work / "one.npz", work / "next\udce9", TEN)
     assert found.result.run.stream.state.endswith("caf\\xe9")
+    assert {row["label"] for row in queries(work / "next\udce9")} == {""}
 
 
 # How it stands
