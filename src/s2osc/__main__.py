@@ -19,17 +19,18 @@ MOMENT = 0.01
 
 def run() -> int:
     """Run the command that the process was started with; return its exit code."""
+    interruption = Interruption()
     # A shell lets commands in the background ignore the signal; that stays so.
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
-        _signal.signal(_signal.SIGINT, Interruption())
+        _signal.signal(_signal.SIGINT, interruption)
     try:
         _fill_closed_descriptors()
         from s2osc.cli.main import main  # noqa: PLC0415
 
         code = main()
+        interruption.is_too_late = True  # all is done; leaving takes a moment
     except KeyboardInterrupt:  # while Python was importing
         code = EXIT_INTERRUPTED
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # all is done; leaving takes a moment
     if code == EXIT_INTERRUPTED:
         os._exit(code)  # libraries that were interrupted may not know how to leave in good order
     if _is_done():
@@ -70,13 +71,17 @@ def _fill_closed_descriptors() -> None:
 class Interruption:
     """The first Ctrl-C ends the command; a second one gives it time to tidy up.
 
-    Nothing is raised within an import: libraries in C++ know no exception there, and abort.
+    Nothing is raised within an import: libraries in C++ know no exception there, and abort. One
+    that waits for the end of an import may outlast the command itself.
     """
 
     def __init__(self) -> None:
         self.first: float | None = None
+        self.is_too_late = False
 
     def __call__(self, number: int, frame: "FrameType | None") -> None:
+        if self.is_too_late:
+            return
         now = time.monotonic()
         if self.first is None:
             self.first = now

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -120,19 +120,36 @@ def lock(path: Path, busy: str, *, seconds: float = 0, remove: bool = False) -> 
         held.release()
 
 
+def make_folder(folder: Path) -> list[Path]:
+    """Make a folder and those above it, and put their names on the disk; those that were made."""
+    folder = folder.absolute()
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in made:
+            with suppress(PermissionError):  # where one may write and not read
+                sync_folder(path.parent)
+    except BaseException:
+        _remove_empty(made)
+        raise
+    return made
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for path in folders:
+        with suppress(OSError):
+            path.rmdir()
+
+
 @contextmanager
 def made_folders(folder: Path) -> Iterator[None]:
     """Make a folder and those above it; afterwards those that were made and are empty go again."""
-    folder = folder.absolute()
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    with writing(folder, "give a place where you may write"):
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder.absolute(), "give a place where you may write"):
+        made = make_folder(folder)
     try:
         yield
     finally:
-        for path in made:
-            with suppress(OSError):
-                path.rmdir()
+        _remove_empty(made)
 
 
 def check_folder(out: Path) -> None:

@@ -22,11 +22,13 @@ from files import (
     visible,
 )
 from s2osc.app import report
+from s2osc.app.answer_tables import write_skipped
 from s2osc.app.check import ask_person, take_labels
 from s2osc.app.decide import redecide
 from s2osc.app.report import report_files
 from s2osc.app.results_folder import version_of
 from s2osc.cli.main import main
+from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError, OutputError, S2OSCError, SettingsError
 
 TRUTH = pool_labels(20)
@@ -215,6 +217,20 @@ def test_windows_of_a_stream_are_checked_as_pools_are(tmp_path, quick):
     assert (out / "queries.csv").read_bytes() == questions
     assert summary_in(out)["stream"] == place
     assert main([*window, f"--out={tmp_path / 'tuesday'}"]) == 0
+
+
+def test_results_in_a_folder_whose_name_is_no_text_are_worked_with(out, tmp_path):
+    out = out.rename(tmp_path / "caf\udce9")
+    ask_person(out, 5)
+    assert take_labels(out, fill(out / "check.csv", tmp_path / "a.csv")).n_new == 5
+    redecide(out, {"false_alarm": "0.3"})
+    report_files(out)
+    assert checked_in(out)["n_items"] == 5
+    write_skipped(out / "skipped.csv", [Skipped("a.png", "no image")])
+    assert (out / "skipped.csv").read_text().splitlines() == [
+        '"item","reason"',
+        '"a.png","no image"',
+    ]
 
 
 # What is refused, and leaves everything as it was

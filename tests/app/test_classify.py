@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -384,20 +385,27 @@ def test_both_variants_of_the_student_answer_for_every_item(tmp_path, unknown):
 # What the user should know
 
 
-def test_images_that_cannot_be_read_are_named_skipped_and_counted(tmp_path):
-    folder = image_files(tmp_path)
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory) -> Path:
+    """Images of which two cannot be read, and the results; to be copied, never changed."""
+    folder = image_files(tmp_path_factory.mktemp("broken"))
     broken_image(folder / "known" / KNOWN_FILES[3])
     text(folder / "pool" / POOL_FILES[5], "no image")
-    result = classify_files(folder / "known", folder / "pool", tmp_path / "out", quick_request())
-    with (tmp_path / "out" / "skipped.csv").open(newline="") as lines:
+    classify_files(folder / "known", folder / "pool", folder / "out", quick_request())
+    return folder
+
+
+def test_images_that_cannot_be_read_are_named_skipped_and_counted(broken):
+    with (broken / "out" / "skipped.csv").open(newline="") as lines:
         header, first, second = csv.reader(lines)
     assert header == ["item", "reason"]
     assert first[0] == KNOWN_FILES[3]
     assert second == [POOL_FILES[5], "not an image of a known format"]
-    assert result.summary.to_json()["items"] == {"known": 119, "pool": 59, "skipped": 2}
-    names = pq.read_table(tmp_path / "out" / "predictions.parquet")["item"].to_pylist()
+    found = summary(broken / "out")
+    assert found["items"] == {"known": 119, "pool": 59, "skipped": 2}
+    names = pq.read_table(broken / "out" / "predictions.parquet")["item"].to_pylist()
     assert names == [name for name in POOL_FILES if name != POOL_FILES[5]]
-    (note,) = summary(tmp_path / "out")["warnings"]
+    (note,) = found["warnings"]
     assert note.startswith(f"2 items were skipped (first: {KNOWN_FILES[3]}, ")
 
 
@@ -422,13 +430,13 @@ def test_what_was_left_out_while_reading_is_noted(tmp_path):
 # Replacing
 
 
-def test_a_second_run_replaces_the_first_only_when_forced(tmp_path):
-    folder, out = image_files(tmp_path), tmp_path / "out"
-    broken_image(folder / "pool" / POOL_FILES[0])
-    classify_files(folder / "known", folder / "pool", out, quick_request())
+def test_a_second_run_replaces_the_first_only_when_forced(broken, tmp_path):
+    folder = shutil.copytree(broken, tmp_path / "again", symlinks=True)
+    out = folder / "out"
     text(out / "notes.txt", "mine")
     before = (out / "predictions.csv").read_bytes()
-    (folder / "pool" / POOL_FILES[0]).unlink()
+    (folder / "known" / KNOWN_FILES[3]).unlink()
+    (folder / "pool" / POOL_FILES[5]).unlink()
     with pytest.raises(OutputError, match="holds results already"):
         classify_files(folder / "known", folder / "pool", out, quick_request())
     assert (out / "skipped.csv").exists()

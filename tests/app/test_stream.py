@@ -627,11 +627,28 @@ def test_questions_are_written_again_with_the_answers_given_so_far(work):
     assert answer_file(work / "state", work / "again.csv").n_labels == 0
 
 
+def test_results_are_on_the_disk_before_the_stream_confirms_their_window(work, monkeypatch):
+    """A power cut loses nothing that is confirmed: no file, and no name of a file or folder."""
+    synced, lacking, replace_file = set(), [], os.replace
+
+    def replace_watched(source, target):
+        if Path(target) == work / "begun" / "stream.json":
+            there = [work, *(p for p in (work / "new").rglob("*") if p.name != "lock")]
+            lacking.append([path for path in there if path.stat().st_ino not in synced])
+        replace_file(source, target)
+
+    monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.fstat(number).st_ino))
+    monkeypatch.setattr(os, "replace", replace_watched)
+    window_files(work / "begun", work / "one.npz", work / "new" / "next", TEN)
+    assert lacking == [[]]
+
+
 def test_a_stream_in_a_folder_whose_name_is_no_text_answers_for_windows(work):
     folder = work / "caf\udce9"
     shutil.copytree(work / "begun", folder)
-    found = window_files(folder, work / "one.npz", work / "next", TEN)
+    found = window_files(folder, work / "one.npz", work / "next\udce9", TEN)
     assert found.result.run.stream.state.endswith("caf\\xe9")
+    assert {row["label"] for row in queries(work / "next\udce9")} == {""}
 
 
 # How it stands

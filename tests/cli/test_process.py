@@ -247,6 +247,26 @@ def test_ctrl_c_waits_for_the_end_of_an_import(tmp_path, monkeypatch):
     assert sys.modules.pop("slow_to_import").n == 1
 
 
+def test_ctrl_c_that_waits_for_an_import_is_quiet_where_the_command_ends_first(tmp_path):
+    """The command is over before the interruption is looked at again, while Python ends."""
+    text(tmp_path / "interrupted.py", "import os, signal", "os.kill(os.getpid(), signal.SIGINT)")
+    script = (
+        "import atexit, signal, sys, time, s2osc.cli.main, s2osc.__main__ as command\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "atexit.register(time.sleep, .1)\n"
+        "s2osc.cli.main.main = lambda: __import__('interrupted') and 0\n"
+        "sys.exit(command.run())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, capsys):
     def warn(_):
         warnings.warn("no figure:\ntoo few", S2OSCWarning, stacklevel=1)

@@ -203,6 +203,11 @@ def test_the_questions_of_the_open_window_are_written_again(work, printed_by, re
     assert "no questions are open" in refused(*words[:-1], f"--out={work / 'more.csv'}")
 
 
+def test_one_label_is_called_one_label(work, printed_by):
+    item = (work / "results" / "queries.csv").read_text("utf-8-sig").splitlines()[2].split(",")[0]
+    assert "1 label taken" in printed_by(*answer(work, f"{item},corner")).splitlines()
+
+
 def test_a_class_is_renamed(work, printed_by):
     printed = printed_by("stream", "rename", f"--state={work / 'state'}", "left", "[red]left[/red]")
     assert printed == "The class 'left' is now called '[red]left[/red]'\n"

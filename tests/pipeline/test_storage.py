@@ -358,6 +358,9 @@ def test_an_earlier_format_asks_for_another_run(folder, number):
         {"filtering": {"colour": "red"}},
         {"filtering": None},
         {"unit": {"entropy": 1.0}},
+        {"unit": {"entropy": 1.0, "distance": 0.0}},
+        {"unit": {"entropy": -1.0, "distance": 1.0}},
+        {"unit": {"entropy": 1.0, "distance": 1e300}},
         {"classes": None},
         {"classes": ["cat", "dog"]},  # f knows three classes
         {"unknown": "purple"},
@@ -443,6 +446,8 @@ def test_a_description_that_lacks_something_is_refused(folder, name):
         ("teacher_centres", np.zeros((3, 15), np.float32)),
         ("teacher_centres", np.full((3, 16), np.nan, np.float32)),
         ("teacher.head.weight", np.full((3, 16), np.inf, np.float32)),
+        ("teacher.head.weight", np.full((3, 16), 3e38, np.float32)),
+        ("teacher.head.weight", np.full((3, 16), np.nan, np.float32)),
         ("teacher.head.weight", np.zeros((16, 3), np.float32)),
         ("teacher.head.weight", np.zeros((3, 16), np.float64)),
         ("teacher.head.bias", None),

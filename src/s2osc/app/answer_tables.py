@@ -135,7 +135,8 @@ def texts_of(items: np.ndarray | Table | None) -> list[str] | None:
 
 def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
     columns = {"item": [s.name for s in skipped], "reason": [s.reason for s in skipped]}
-    write_csv(pa.table(columns), path)
+    with path.open("wb") as file:  # Arrow opens no name that is not UTF-8
+        write_csv(pa.table(columns), file)
 
 
 def skipped_note(skipped: Sequence[Skipped], where: str) -> list[str]:

@@ -127,15 +127,21 @@ def write_measured(folder: Path, result: Result) -> None:
         pool["odds"], seeds["odds"] = result.odds[:n], result.odds[n:]
     if result.truth is not None:
         pool["truth"] = result.truth
-    pyarrow.parquet.write_table(pa.table(pool), folder / SCORES)
-    pyarrow.parquet.write_table(pa.table(seeds), folder / SEEDS)
+    write_parquet(pool, folder / SCORES)
+    write_parquet(seeds, folder / SEEDS)
+
+
+def write_parquet(columns: Mapping[str, Any], path: Path) -> None:
+    # As a file of Python's, here and in ``read_columns``: Arrow opens no name that is not UTF-8.
+    with path.open("wb") as file:
+        pyarrow.parquet.write_table(pa.table(columns), file)
 
 
 def write_check(folder: Path, result: Result) -> None:
     """The items a person was asked about, in the order they were drawn in."""
     items = [result.names[row] for row in result.check.rows]
     columns = {"item": items, "label": list(result.check.labels)}
-    pyarrow.parquet.write_table(pa.table(columns), folder / CHECKED)
+    write_parquet(columns, folder / CHECKED)
 
 
 def write_items(path: Path, result: Result) -> None:
@@ -145,7 +151,7 @@ def write_items(path: Path, result: Result) -> None:
         return
     columns = items.columns if isinstance(items, Table) else {TEXT: items}
     arrays = {name: pa.array(values) for name, values in columns.items()}
-    pyarrow.parquet.write_table(pa.table(arrays), path)
+    write_parquet(arrays, path)
 
 
 def write_unfinished(folder: Path, result: Result) -> None:
@@ -375,8 +381,8 @@ def read_columns(path: Path) -> dict[str, pa.ChunkedArray]:
     """The columns of a table with at least one row."""
     check_regular(path)
     with guarded(path, COPY_AGAIN):
-        with pyarrow.parquet.ParquetFile(path) as file:
-            table = file.read()
+        with path.open("rb") as file, pyarrow.parquet.ParquetFile(file) as parquet:
+            table = parquet.read()
         if not len(table):
             raise ValueError("it holds no scores")
         return {name: table[name] for name in table.column_names}

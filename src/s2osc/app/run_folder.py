@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -173,6 +173,7 @@ class TableWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.file: BinaryIO | None = None
         self.writer: Any = None  # made with the first table, which has the columns
         self.waiting: list[pa.Table] = []
 
@@ -184,19 +185,22 @@ class TableWriter:
     def _write_group(self) -> None:
         group, self.waiting = pa.concat_tables(self.waiting), []
         if self.writer is None:
-            self.writer = pyarrow.parquet.ParquetWriter(self.path, group.schema)
+            self.file = self.path.open("wb")  # Arrow opens no name that is not UTF-8
+            self.writer = pyarrow.parquet.ParquetWriter(self.file, group.schema)
         self.writer.write_table(group)
 
     def close(self) -> bool:
         """Put the file on the disk; False where nothing was written."""
         if self.waiting:
             self._write_group()
-        if self.writer is None:
+        if self.file is None:
             return False
-        self.writer.close()
-        self.writer = None
-        with self.path.open("rb+") as file:
+        with self.file as file:
+            if self.writer is not None:
+                self.writer.close()
+            file.flush()
             os.fsync(file.fileno())
+        self.file = self.writer = None
         return True
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from s2osc.cli.options import add_command, add_force, add_paths, add_reading
 from s2osc.errors import SettingsError
+from s2osc.text import plural
 
 FORMATS = "folders|csv|parquet|jsonl|coco|label-studio|known"
 
@@ -101,4 +102,4 @@ def export_labels(options: argparse.Namespace) -> None:
             files=files,
             force=options.force,
         )
-    print(f"{done.n_items:,} items, {done.n_by_person:,} labelled by people: {done.place}")
+    print(f"{plural(done.n_items, 'item')}, {done.n_by_person:,} labelled by people: {done.place}")

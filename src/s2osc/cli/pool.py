@@ -264,7 +264,8 @@ def predict(options: argparse.Namespace) -> None:
     for note in notes:
         print(f"Note: {note}")
     n_unknown = int(answer.is_unknown.sum())
-    print(f"{len(answer.labels):,} items, {n_unknown:,} of them called unknown: {options.out}")
+    items = plural(len(answer.labels), "item")
+    print(f"{items}, {n_unknown:,} of them called unknown: {options.out}")
 
 
 def predict_data_set(options: argparse.Namespace) -> None:
@@ -285,7 +286,8 @@ def predict_data_set(options: argparse.Namespace) -> None:
         )
     for note in notes:
         print(f"Note: {note}")
-    print(f"{counts.n_rows:,} items, {counts.n_unknown:,} of them called unknown: {options.out}")
+    items = plural(counts.n_rows, "item")
+    print(f"{items}, {counts.n_unknown:,} of them called unknown: {options.out}")
 
 
 def decide(options: argparse.Namespace) -> None:

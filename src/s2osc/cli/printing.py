@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2osc.text import shortened
+from s2osc.text import plural, shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +74,7 @@ def _show_found(summary: "Summary") -> None:
         say(verdict(audit.test))
         if limited := limit(audit):
             say(limited)
-    table = Table(title=f"{summary.n_pool:,} items in the pool")
+    table = Table(title=f"{plural(summary.n_pool, 'item')} in the pool")
     table.add_column("answer")
     table.add_column("items", justify="right")
     _add_counts(table, counts.known, "{}", "classes")

@@ -27,7 +27,7 @@ from s2osc.cli.options import (
 )
 from s2osc.cli.printing import printer, quoted, show_result
 from s2osc.codec import JsonObject
-from s2osc.text import listed
+from s2osc.text import listed, plural
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -230,7 +230,7 @@ def window(options: argparse.Namespace) -> None:
     else:
         labels = options.out / "queries.csv"
         n = summary.run.stream.asked
-        items = "1 item" if n == 1 else f"{n:,} items"
+        items = plural(n, "item")
         say(f"{items} to label: write classes into the column `label` of {labels}, then run")
         say(f"  s2osc stream answer --state {quoted(options.state)} --labels {quoted(labels)}")
 
@@ -240,7 +240,8 @@ def queries(options: argparse.Namespace) -> None:
 
     n_open = write_open_queries(options.state, options.out, force=options.force)
     say = printer()
-    say(f"{n_open:,} questions are open: write classes into the column `label`, then run")
+    number = "1 question is" if n_open == 1 else f"{n_open:,} questions are"
+    say(f"{number} open: write classes into the column `label`, then run")
     state, labels = quoted(options.state), quoted(options.out)
     say(f"  s2osc stream answer --state {state} --labels {labels}")
 
@@ -343,7 +344,8 @@ def simulate(options: argparse.Namespace) -> None:
     say(f"Means over the windows: {figures}")
     if forgotten is not None:
         say(f"Forgetting by Chaudhry, in the end: {forgotten:.3f}")
-    say(f"{summary['labels']:,} labels in all, {summary['seconds_per_window']:,.1f} s per window")
+    labels = plural(summary["labels"], "label")
+    say(f"{labels} in all, {summary['seconds_per_window']:,.1f} s per window")
     say(f"In {options.out}: windows.csv, windows.md, summary.json and, with Matplotlib, figures")
 
 
@@ -371,10 +373,10 @@ def _print_answered(answered: "Answered", say: Callable[..., None]) -> None:
     for note in answered.notes:
         say(f"Note: {note}", style="yellow")
     if answered.n_labels:
-        ignored = f", {answered.n_ignored:,} items ignored" if answered.n_ignored else ""
-        say(f"{answered.n_labels:,} labels taken{ignored}")
+        ignored = f", {plural(answered.n_ignored, 'item')} ignored" if answered.n_ignored else ""
+        say(f"{plural(answered.n_labels, 'label')} taken{ignored}")
     elif answered.n_ignored:
-        say(f"{answered.n_ignored:,} items ignored")
+        say(f"{plural(answered.n_ignored, 'item')} ignored")
     if answered.new_classes:
         say(f"New classes: {listed(answered.new_classes, most=12)}", style="bold")
     account = answered.account

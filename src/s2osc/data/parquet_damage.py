@@ -57,7 +57,7 @@ class DamageCheck:
     def __init__(self, parquet: pyarrow.parquet.ParquetFile, groups: Sequence[int]) -> None:
         self.about, self.columns = parquet.metadata, number_columns(parquet.schema_arrow)
         self.groups = [each for each in groups if self.about.row_group(each).num_rows]
-        self.n_seen = 0  # rows of the first of these groups
+        self.n_checked = 0  # rows of the first of these groups
         self.found = [NOWHERE] * len(self.columns)
 
     def see(self, batch: pa.RecordBatch) -> None:
@@ -65,14 +65,14 @@ class DamageCheck:
         start = 0
         while start < len(batch):
             group = self.about.row_group(self.groups[0])
-            rows = batch.slice(start, group.num_rows - self.n_seen)
+            rows = batch.slice(start, group.num_rows - self.n_checked)
             for i, column in enumerate(self.columns):
                 numbers = numbers_of(rows.column(column.place))
                 self._check_runs(numbers, len(rows), column)
                 self.found[i] = self.found[i].joined(reach_of(numbers))
             start += len(rows)
-            self.n_seen += len(rows)
-            if self.n_seen == group.num_rows:
+            self.n_checked += len(rows)
+            if self.n_checked == group.num_rows:
                 self._end_group(group)
 
     def _end_group(self, group: pyarrow.parquet.RowGroupMetaData) -> None:
@@ -83,14 +83,14 @@ class DamageCheck:
                     f"row group {self.groups[0]} is damaged: `{column.name}` holds "
                     f"{found.in_words()}, but {written.in_words()} was written"
                 )
-        self.groups, self.n_seen = self.groups[1:], 0
+        self.groups, self.n_checked = self.groups[1:], 0
         self.found = [NOWHERE] * len(self.columns)
 
     def _check_runs(self, numbers: np.ndarray, n_rows: int, column: NumberColumn) -> None:
         width, rest = divmod(len(numbers), n_rows)
         run = lost_run(numbers, width) if numbers.dtype.kind == "f" and not rest else None
         if run is not None:
-            first = self.n_seen + run.start // width
+            first = self.n_checked + run.start // width
             raise ValueError(
                 f"row group {self.groups[0]} is damaged: from its row {first} on, `{column.name}` "
                 f"holds {numbers[run.start]:g} {run.stop - run.start} times in a row"

@@ -46,6 +46,7 @@ from s2osc.pipeline.student import Student
 from s2osc.pipeline.teacher import Teacher
 from s2osc.settings import change
 from s2osc.text import clean_name
+from s2osc.types import LARGEST_INPUT
 from s2osc.version import __version__
 
 WEIGHTS = "weights.safetensors"
@@ -207,7 +208,7 @@ def _assemble(description: JsonObject, tensors: dict[str, torch.Tensor], device:
         space=space,
         grouping=_read_grouping(description, tensors, space),
         filtering=change(FilterSettings(), description["filtering"]),
-        unit=Units(**{name: float(value) for name, value in description["unit"].items()}),
+        unit=_read_units(description["unit"]),
         thresholds=read_thresholds(description, n_classes=len(classes)),
         calibration=calibration,
         confidence=confidence,
@@ -262,9 +263,10 @@ def read_network(
     if settings.n_parameters(shape, n_outputs) != n_held:
         raise ValueError(f"the network {role} has other sizes than its {n_held:,} weights")
     for name, tensor in weights.items():
-        least = 0 if name == "scale" or name.endswith("running_var") else -torch.inf
-        is_number = tensor.dtype in (torch.float32, torch.int64) and torch.isfinite(tensor).all()
-        if not is_number or not (tensor >= least).all() or (name == "scale" and not tensor.all()):
+        least = 0 if name == "scale" or name.endswith("running_var") else -LARGEST_INPUT
+        is_number = tensor.dtype in (torch.float32, torch.int64)
+        is_moderate = ((tensor >= least) & (tensor <= LARGEST_INPUT)).all()  # no NaN is
+        if not is_number or not is_moderate or (name == "scale" and not tensor.all()):
             raise ValueError(f"{prefix}{name} holds values that no network has")
     network = Network(settings, shape, n_outputs)
     try:
@@ -314,6 +316,14 @@ def _read_calibration(tensors: dict[str, torch.Tensor]) -> CalibrationScores | N
     if not len(scores) or not (weights > 0).all():
         raise ValueError("calibration.weights holds values that are not above 0, or none")
     return CalibrationScores(scores, weights)
+
+
+def _read_units(entry: JsonObject) -> Units:
+    unit = Units(**{name: float(value) for name, value in entry.items()})
+    # What is divided by them is float32, which ends at 3e38.
+    if not all(1e-30 <= value <= 1e30 for value in unit):
+        raise ValueError(f"the units are {unit.entropy:g} and {unit.distance:g}")
+    return unit
 
 
 def _read_student(

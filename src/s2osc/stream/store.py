@@ -155,7 +155,7 @@ def open_store(folder: Path, *, make: bool = False) -> Iterator[Store]:
     if make:
         check_may_begin(folder)
         with files.writing(folder, "give a folder you may write to"):
-            folder.mkdir(parents=True, exist_ok=True)
+            files.make_folder(folder)
     else:
         read_pointer(folder)  # raises before a lock file is made
     busy = f"another process works on the stream in {folder}; wait until it is done"
