@@ -45,9 +45,9 @@ from s2osc.app.result_files import write_measured, write_summary, write_tables
 from s2osc.app.results_folder import DRAWING
 from s2osc.app.run_record import RunRecord
 from s2osc.arrays import leading_components
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import GroupsAudit
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.report.drawing import Drawing, PoolMap, fit_to_page, save_drawing
 from s2osc.settings import flatten

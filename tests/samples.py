@@ -10,7 +10,6 @@ from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import LabelCounts, Summary
 from s2osc.data.datasets import Dataset
 from s2osc.nets.networks import NetworkSettings
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.record import (
     Audit,
     ClassAudit,
@@ -21,6 +20,7 @@ from s2osc.pipeline.audit.record import (
     UnknownTest,
 )
 from s2osc.pipeline.audit.statistics import Estimate
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import FAST, PLAIN

@@ -50,8 +50,8 @@ from s2osc.estimator_inputs import (
 )
 from s2osc.nets.training import resolve_device
 from s2osc.pipeline.audit.check import check_order
-from s2osc.pipeline.audit.decision import number_classes
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.threshold import number_classes
 from s2osc.pipeline.audit.wording import tell
 from s2osc.pipeline.grouping.pool import audit_groups
 from s2osc.pipeline.large_pool.whole import OverRows, at_once, fit_large_pool

@@ -18,8 +18,8 @@ from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import LabelCounts
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.record import UnknownTest
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.report.drawing import Question
 from s2osc.settings import flatten
 from s2osc.text import from_csv_cell

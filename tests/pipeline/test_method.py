@@ -12,9 +12,9 @@ import torch
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
 from s2osc.nets.networks import Network
 from s2osc.pipeline import method as method_module
-from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
+from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
 from s2osc.pipeline.audit.outcome import decide
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.pipeline.filter.distinctness import FilterSettings, distinctness, partition_pool, units
 from s2osc.pipeline.grouping.clusters import ClusterSettings
 from s2osc.pipeline.method import S2OSCMethod

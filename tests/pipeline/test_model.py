@@ -8,7 +8,7 @@ import pytest
 
 from s2osc.nets.training import Outputs
 from s2osc.pipeline.audit.confidence import Confidence, Curve
-from s2osc.pipeline.audit.decision import Thresholds
+from s2osc.pipeline.audit.threshold import Thresholds
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from s2osc.pipeline.audit.confidence import Confidence, Curve
-from s2osc.pipeline.audit.decision import Thresholds
+from s2osc.pipeline.audit.threshold import Thresholds
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.onnx_graph import AnswerGraph, CurveGraph

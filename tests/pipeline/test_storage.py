@@ -18,7 +18,7 @@ from s2osc.errors import ModelError
 from s2osc.files import as_json
 from s2osc.nets.networks import Network
 from s2osc.pipeline.audit.confidence import Confidence, Curve
-from s2osc.pipeline.audit.decision import Thresholds
+from s2osc.pipeline.audit.threshold import Thresholds
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units
 from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
 from s2osc.pipeline.grouping.clusters import Grouping

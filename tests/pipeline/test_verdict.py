@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from s2osc.pipeline.audit.calibration import join_held_back
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
+from s2osc.pipeline.audit.held_back import join_held_back
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.pipeline.filter.distinctness import Units
 from s2osc.pipeline.filter.screening import Filtered
 from s2osc.pipeline.teacher import TeacherOutputs

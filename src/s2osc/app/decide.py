@@ -15,7 +15,7 @@ from s2osc.app.result_files import COPY_AGAIN, load_result
 from s2osc.app.results_folder import results_folder
 from s2osc.errors import SettingsError
 from s2osc.files import guarded
-from s2osc.pipeline.audit.decision import DecisionSettings, number_classes
+from s2osc.pipeline.audit.threshold import DecisionSettings, number_classes
 from s2osc.settings import change
 
 

@@ -40,8 +40,8 @@ from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
 from s2osc.engine.engine import Engine, LocalEngine, Recipe
 from s2osc.errors import collect_warnings
 from s2osc.files import as_json, guarded, read_json, write_whole, writing
-from s2osc.pipeline.audit.decision import DecisionSettings
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.threshold import DecisionSettings
 from s2osc.pipeline.large_pool.answer import LargeFit, answer_items
 from s2osc.pipeline.large_pool.fit import fit_sample
 from s2osc.pipeline.large_pool.plan import (

@@ -25,8 +25,8 @@ from s2osc.app.results_folder import (
 )
 from s2osc.errors import DataError, ReportError
 from s2osc.files import as_json, guarded, reason
-from s2osc.pipeline.audit.decision import thresholds_for_new
-from s2osc.pipeline.filter.score import squash
+from s2osc.pipeline.audit.threshold import thresholds_for_new
+from s2osc.pipeline.filter.unknown_probability import squash
 from s2osc.pipeline.model_description import (
     DESCRIPTION,
     read_description,

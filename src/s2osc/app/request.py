@@ -9,7 +9,7 @@ from s2osc.data.inputs import MAX_MEGAPIXELS
 from s2osc.errors import SettingsError
 from s2osc.nets.backbones import EFFICIENTNETS
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.audit.decision import number_classes
+from s2osc.pipeline.audit.threshold import number_classes
 from s2osc.pipeline.large_pool.plan import check_fit_on
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import build_method, choose_preset

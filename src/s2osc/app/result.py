@@ -20,9 +20,9 @@ from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
 from s2osc.metrics import evaluate_by_name
 from s2osc.pipeline.audit.check import Check
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
 from s2osc.pipeline.model_description import Preparation
 from s2osc.report.drawing import Question

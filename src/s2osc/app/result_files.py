@@ -47,8 +47,8 @@ from s2osc.data.tables import TEXT, read_table
 from s2osc.errors import DataError
 from s2osc.files import check_regular, guarded, parse_json, read_json, read_whole
 from s2osc.pipeline.audit.check import Check
-from s2osc.pipeline.audit.decision import Evidence, number_classes
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.threshold import Evidence, number_classes
 from s2osc.report.drawing import Question
 from s2osc.settings import change
 from s2osc.types import UNSURE, Answer

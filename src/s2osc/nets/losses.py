@@ -1,4 +1,6 @@
-"""The equations of the paper as plain functions of tensors, in the order it prints them.
+"""The losses of the paper (Eq. 1, 3, 4) as plain functions of tensors, in the order it prints them.
+
+Eq. 2 is ``pipeline.filter.distinctness``; ``pipeline.student.student_loss`` adds the terms up.
 
 ``logits`` are a network's raw outputs, one row per item. The student g has the known classes
 0 .. C-1 first and the unknown super-class C' last; in the variant for several unknown classes it
@@ -86,7 +88,7 @@ def unsupervised_loss(h: Tensor, kl: Tensor, keep: Tensor, *, alpha: float) -> T
 def unknown_cross_entropy(logits: Tensor, p_unknown: Tensor) -> Tensor:
     """- p log g_C' - (1 - p) log (1 - g_C') per item, with p = P(unknown) estimated from seeds.
 
-    It does not depend on the known class. In both variants C' is the last output.
+    Not in the paper. It does not depend on the known class. In both variants C' is the last output.
     """
     log_p = logits.log_softmax(1)
     return -(p_unknown * log_p[:, -1] + (1 - p_unknown) * log_p[:, :-1].logsumexp(1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2osc.pipeline.audit import statistics
-from s2osc.pipeline.audit.decision import Evidence, share_of_unknown
+from s2osc.pipeline.audit.threshold import Evidence, share_of_unknown
 
 N_POINTS = 200
 LARGEST_RATE = 0.5

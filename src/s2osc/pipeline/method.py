@@ -10,9 +10,9 @@ import numpy as np
 from s2osc.errors import DataError, SettingsError
 from s2osc.nets.augmentation.augment import AugmentSettings
 from s2osc.nets.training import Outputs
-from s2osc.pipeline.audit.calibration import Pool, SeedSettings, further_folds, hide_in_pool
 from s2osc.pipeline.audit.cross_conformal import Judged, join_folds
-from s2osc.pipeline.audit.decision import DecisionSettings
+from s2osc.pipeline.audit.held_back import Pool, SeedSettings, further_folds, hide_in_pool
+from s2osc.pipeline.audit.threshold import DecisionSettings
 from s2osc.pipeline.filter.distinctness import (
     FilterSettings,
     Partition,

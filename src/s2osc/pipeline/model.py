@@ -10,7 +10,7 @@ from scipy.special import softmax
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.audit.confidence import Confidence, known_confidence
-from s2osc.pipeline.audit.decision import Thresholds
+from s2osc.pipeline.audit.threshold import Thresholds
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness
 from s2osc.pipeline.grouping.clusters import Grouping
 from s2osc.pipeline.grouping.space import GroupingSpace

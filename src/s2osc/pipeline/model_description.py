@@ -14,8 +14,8 @@ from s2osc.codec import JsonObject, fields_from_plain, from_plain, to_plain
 from s2osc.data.columns import TableEncoder
 from s2osc.errors import ModelError
 from s2osc.files import read_json
-from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.audit.record import CheckedAudit
+from s2osc.pipeline.audit.threshold import Thresholds
 from s2osc.version import __version__
 
 FORMAT, OLDEST = 5, 5

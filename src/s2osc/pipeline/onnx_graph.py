@@ -19,8 +19,8 @@ from s2osc.nets.efficientnet import N_FEATURES
 from s2osc.nets.features import LARGEST
 from s2osc.nets.networks import Network
 from s2osc.pipeline.audit.confidence import LEAST, SUREST, Curve
-from s2osc.pipeline.audit.decision import Thresholds
 from s2osc.pipeline.audit.statistics import p_values_of
+from s2osc.pipeline.audit.threshold import Thresholds
 from s2osc.pipeline.model import CalibrationScores, KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.scaling import LINEAR, Scaling
 from s2osc.pipeline.student import Student

@@ -7,7 +7,7 @@ from typing import Any
 from s2osc.errors import SettingsError
 from s2osc.nets.networks import NetworkSettings
 from s2osc.nets.training import TrainSettings
-from s2osc.pipeline.audit.calibration import SeedSettings
+from s2osc.pipeline.audit.held_back import SeedSettings
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.student import StudentSettings
 from s2osc.pipeline.teacher import TeacherSettings

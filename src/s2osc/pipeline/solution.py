@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from s2osc.pipeline.audit import unknown_test
-from s2osc.pipeline.audit.decision import Evidence
 from s2osc.pipeline.audit.record import Audit, PurityAudit
+from s2osc.pipeline.audit.threshold import Evidence
 from s2osc.pipeline.filter.distinctness import Partition
 from s2osc.pipeline.filter.screening import Filtered, audit_sources
 from s2osc.pipeline.grouping.pool import audit_groups

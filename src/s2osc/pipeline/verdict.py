@@ -1,7 +1,8 @@
 """Label the pool: from what f and g measured to an answer with its audit.
 
 What is measured for pool and calibration items alike is ``Judged``; one run of the steps gives one,
-and several can be joined (``audit.cross_conformal``). The operating point is set on it.
+and several can be joined (``audit.cross_conformal``). The threshold between known and unknown is
+chosen on it by ``audit.threshold``.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +12,6 @@ import numpy as np
 from scipy.special import logit, softmax
 
 from s2osc.nets.training import Outputs
-from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import (
     Confidence,
     Curve,
@@ -22,7 +22,10 @@ from s2osc.pipeline.audit.confidence import (
     reliability,
 )
 from s2osc.pipeline.audit.cross_conformal import Judged, NamedItems
-from s2osc.pipeline.audit.decision import (
+from s2osc.pipeline.audit.held_back import Pool
+from s2osc.pipeline.audit.outcome import decide
+from s2osc.pipeline.audit.record import Audit, Reliability
+from s2osc.pipeline.audit.threshold import (
     DecisionSettings,
     Evidence,
     Thresholds,
@@ -33,10 +36,8 @@ from s2osc.pipeline.audit.decision import (
     thresholds_for_new,
     unknown_curve_for_new,
 )
-from s2osc.pipeline.audit.outcome import decide
-from s2osc.pipeline.audit.record import Audit, Reliability
-from s2osc.pipeline.filter.score import ranks
 from s2osc.pipeline.filter.screening import Filtered
+from s2osc.pipeline.filter.unknown_probability import ranks
 from s2osc.pipeline.model import CalibrationScores
 from s2osc.pipeline.student import Student
 from s2osc.seeding import rng
@@ -51,7 +52,7 @@ FEWEST_ABOVE = 5
 CLEARLY = 2.0
 """Deviations by which g alone must find more, to decide alone: by chance in one pool of 40."""
 TOO_COARSE = 1 / 3
-"""Of the items that the inputs find: for so many of the pool one calibration item may stand."""
+"""The largest share of the items found by the inputs that one calibration item may stand for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +236,7 @@ def _called_unknown(
 def finds_clearly_more(
     by_inputs: Evidence, by_calibration: Evidence, settings: DecisionSettings
 ) -> bool:
-    """Whether most labelled items, judging the inputs, find clearly more than g does.
+    """Whether the raw inputs, calibrated on most labelled items, find clearly more than g does.
 
     New items have g alone, so a little more is not enough: it must go beyond the error of a share
     among so many calibration items. As much is unknown as either of them finds.

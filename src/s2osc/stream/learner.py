@@ -21,7 +21,7 @@ from s2osc.baselines import cpe, senc_mas
 from s2osc.baselines.cpe import CPE, PrototypeRecogniser
 from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.nets.training import outputs
-from s2osc.pipeline.audit.calibration import hold_back, join_held_back
+from s2osc.pipeline.audit.held_back import hold_back, join_held_back
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel
 from s2osc.pipeline.presets import FAST

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from s2osc.pipeline.audit.calibration import Pool, join_held_back
+from s2osc.pipeline.audit.held_back import Pool, join_held_back
 from s2osc.pipeline.scaling import Scaling
 from s2osc.pipeline.sources.changes import Change
 from s2osc.pipeline.sources.matched import Matched, RawItems

@@ -9,7 +9,7 @@ from s2osc.pipeline.audit.cross_conformal import (
     places_among,
     places_within,
 )
-from s2osc.pipeline.audit.decision import Evidence
+from s2osc.pipeline.audit.threshold import Evidence
 
 
 def fold(score, seed_score, odds=None, known=None):

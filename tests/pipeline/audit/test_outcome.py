@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s2osc.pipeline.audit import outcome
-from s2osc.pipeline.audit.decision import (
-    DecisionSettings,
-    Evidence,
-)
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit, UnknownTest
 from s2osc.pipeline.audit.statistics import (
     exact_interval,
     smallest_promise,
+)
+from s2osc.pipeline.audit.threshold import (
+    DecisionSettings,
+    Evidence,
 )
 from s2osc.pipeline.audit.wording import sentence, tell
 from s2osc.types import UNKNOWN, UNSURE

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
+from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
 from s2osc.pipeline.filter.distinctness import FilterSettings
 from s2osc.pipeline.filter.screening import (
     audit_sources,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from s2osc.pipeline.audit.calibration import hide_in_pool
+from s2osc.pipeline.audit.held_back import hide_in_pool
 from s2osc.pipeline.filter.distinctness import distinctness, units
 from s2osc.pipeline.filter.neighbours import input_spaces
 from s2osc.pipeline.filter.signs import (

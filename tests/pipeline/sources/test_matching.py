@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from s2osc.data.corruptions import add_noise, add_typing_errors, offset_columns
-from s2osc.pipeline.audit.calibration import SeedSettings, hide_in_pool
+from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matched import FEWEST_THERE, RawItems
 from s2osc.pipeline.sources.matching import (

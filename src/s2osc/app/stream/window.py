@@ -27,7 +27,7 @@ from s2osc.data.images import InputShape
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, read_items
 from s2osc.errors import DataError, OutputError, collect_warnings
 from s2osc.nets.training import resolve_device
-from s2osc.pipeline.audit.decision import number_classes
+from s2osc.pipeline.audit.threshold import number_classes
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.progress import Stopwatch
 from s2osc.report.drawing import Question

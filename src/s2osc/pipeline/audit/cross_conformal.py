@@ -15,7 +15,7 @@ import numpy as np
 
 from s2osc.lazy import lazily
 from s2osc.pipeline.audit.confidence import LEAST
-from s2osc.pipeline.audit.decision import Evidence
+from s2osc.pipeline.audit.threshold import Evidence
 
 stats = lazily("scipy.stats")
 

@@ -12,7 +12,15 @@ import numpy as np
 
 from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.confidence import answer_confidence
-from s2osc.pipeline.audit.decision import (
+from s2osc.pipeline.audit.record import (
+    Audit,
+    ClassAudit,
+    ClassLimit,
+    OperatingPoint,
+    UnknownTest,
+)
+from s2osc.pipeline.audit.statistics import Estimate, Tails
+from s2osc.pipeline.audit.threshold import (
     DecisionSettings,
     Evidence,
     Thresholds,
@@ -25,15 +33,7 @@ from s2osc.pipeline.audit.decision import (
     with_own_limit,
     without_own_limit,
 )
-from s2osc.pipeline.audit.record import (
-    Audit,
-    ClassAudit,
-    ClassLimit,
-    OperatingPoint,
-    UnknownTest,
-)
-from s2osc.pipeline.audit.statistics import Estimate, Tails
-from s2osc.pipeline.filter.score import squash
+from s2osc.pipeline.filter.unknown_probability import squash
 from s2osc.seeding import rng
 from s2osc.types import UNKNOWN, UNSURE
 

@@ -1,7 +1,7 @@
 """Is anything in the pool unknown? Tests of "nothing is", and what they would have found.
 
-Judges, labelled items that are items of the pool to every score, are missing where unknown items
-are: at the top of a ranking by unknown scores.
+Judges are held-back labelled items that every score treats like items of the pool. Where something
+is unknown, they are too few at the top of a ranking by unknown scores.
 """
 
 from collections.abc import Sequence
@@ -58,14 +58,14 @@ class Tops(NamedTuple):
 def anything_unknown(scores: np.ndarray, names: np.ndarray, is_judge: np.ndarray) -> float:
     """The p-value of "nothing in the pool is unknown", from judges missing at the top of rankings.
 
-    ``scores`` (n, m) of pool and judges rank them in m ways; ``names`` are predicted classes. Who
-    is of the pool and who judges may not matter to either. The test holds whatever the shares of
-    the known classes in the pool: among the items with one name they do not matter, and if all
-    items were known, the judges would be a random part. The number of judges in a top is then a sum
-    of hypergeometric numbers, one for each name. Tops are those of all items and those of each
-    name, where an unknown class may hide that looks like one known class. How small the smallest
-    p-value over all tops is by chance comes from random draws of the judges within names, the same
-    for all scores, so that scores that say the same cost nothing.
+    ``scores`` (n, m) of pool and judges rank them in m ways; ``names`` are predicted classes.
+    Neither may depend on which items are judges. The test holds whatever the shares of the known
+    classes in the pool: among the items with one name they do not matter, and if all items were
+    known, the judges would be a random part. The number of judges in a top is then a sum of
+    hypergeometric numbers, one for each name. Tops are those of all items and those of each name,
+    where an unknown class may hide that looks like one known class. How small the smallest p-value
+    over all tops is by chance comes from random draws of the judges within names, the same for all
+    scores, so that scores that say the same cost nothing.
 
     >>> scores = np.r_[np.arange(100.0), np.arange(50) + 200.0, np.arange(0, 100, 2) + 0.5]
     >>> is_judge = np.arange(200) >= 150
@@ -176,7 +176,9 @@ def _log_chances(
 
 
 def few_judges(found: np.ndarray, size: int, n_judges: int, in_top: np.ndarray) -> np.ndarray:
-    """The hypergeometric chance of so many judges in a top of ``size`` items with ``n_judges``.
+    """The hypergeometric chance of so many judges in a top of ``in_top`` items.
+
+    Of all ``size`` items ``n_judges`` are judges.
 
     As scipy's, by a table of factorials: there are a million of them in a large pool.
 

@@ -13,9 +13,8 @@ from scipy.special import softmax
 
 from s2osc.arrays import in_one_thread
 from s2osc.pipeline.audit import unknown_test
-from s2osc.pipeline.audit.calibration import Pool
 from s2osc.pipeline.audit.confidence import known_confidence
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, estimated_f_out_at
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.audit.label_shift import (
     Mix,
     Names,
@@ -24,6 +23,7 @@ from s2osc.pipeline.audit.label_shift import (
     items_per_judge,
 )
 from s2osc.pipeline.audit.record import SourcesAudit
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
 from s2osc.pipeline.filter.signs import (
     InputSigns,

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import softmax
 
 from s2osc.pipeline.audit import statistics
-from s2osc.pipeline.audit.calibration import Pool
-from s2osc.pipeline.audit.decision import Evidence, share_of_unknown
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.audit.record import PurityAudit, PurityPoint
+from s2osc.pipeline.audit.threshold import Evidence, share_of_unknown
 from s2osc.pipeline.filter.distinctness import (
     PAPER_K,
     FilterSettings,
@@ -17,8 +17,8 @@ from s2osc.pipeline.filter.distinctness import (
     partition_pool,
     pure_k,
 )
-from s2osc.pipeline.filter.score import unknown_probability
 from s2osc.pipeline.filter.screening import Filtered
+from s2osc.pipeline.filter.unknown_probability import unknown_probability
 from s2osc.types import Labelled
 
 PURITY_POINTS = 40

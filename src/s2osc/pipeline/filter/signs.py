@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.filter.neighbours import (
     FEW_NEIGHBOURS,
     MOST_NEIGHBOURS,
@@ -27,7 +27,7 @@ from s2osc.pipeline.filter.neighbours import (
     nearest_labelled,
     principal_components,
 )
-from s2osc.pipeline.filter.score import ranks
+from s2osc.pipeline.filter.unknown_probability import ranks
 from s2osc.pipeline.teacher import TeacherOutputs
 from s2osc.seeding import rng
 from s2osc.types import Labelled

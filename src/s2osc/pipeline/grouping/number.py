@@ -4,7 +4,8 @@ Every number from one on is a choice, and a logistic regression among the choice
 for each. Its weights are learnt from episodes: known classes are hidden, and the number is known.
 A few known classes make few episodes that differ, so the weights stay near default ones, which are
 learnt from pools of other data sets. How likely a number is before anything is measured, episodes
-cannot teach: how many classes they hide is not how many are unknown.
+cannot teach: how many classes they hide is not how many are unknown. The number that is taken is
+the median of the probabilities (``group_tree.median_number``).
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ DEFAULT_WEIGHTS = {
     "narrower than known classes": (0.184, -1.01),
     "share of the smallest group": (1.064, 1.31),
 }
-"""Of each measure, how much it varies between the numbers of a pool, and its weight over that.
+"""Of each measure, its deviation over the numbers of a pool, and its weight if divided by that.
 ``benchmarks/number_of_groups.py`` learnt them from 300 pools of pendigits, segment, 8x8 digits,
 MNIST, Fashion-MNIST, titles (vectors by wordllama and by MiniLM), and features of CINIC-10 and
 CIFAR-30."""

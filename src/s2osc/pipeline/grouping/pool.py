@@ -4,7 +4,7 @@ import numpy as np
 
 from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
-from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.audit.record import GroupsAudit
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
 from s2osc.pipeline.grouping.space import GroupingSpace, fit_space, whitened

@@ -10,10 +10,10 @@ from scipy.special import softmax
 from s2osc.arrays import chunks
 from s2osc.pipeline.audit import statistics
 from s2osc.pipeline.audit.confidence import known_confidence
-from s2osc.pipeline.audit.decision import DecisionSettings, Evidence, Thresholds
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence, Thresholds
 from s2osc.pipeline.filter.distinctness import distinctness
-from s2osc.pipeline.filter.score import squash
+from s2osc.pipeline.filter.unknown_probability import squash
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.types import UNKNOWN, UNSURE, Answer
 

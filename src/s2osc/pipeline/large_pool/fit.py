@@ -6,18 +6,18 @@ from dataclasses import replace
 import numpy as np
 
 from s2osc.pipeline.audit import unknown_test
-from s2osc.pipeline.audit.calibration import Pool, join_held_back
 from s2osc.pipeline.audit.confidence import Confidence, cross_fitted, fit_names, reliability
-from s2osc.pipeline.audit.decision import (
+from s2osc.pipeline.audit.held_back import Pool, join_held_back
+from s2osc.pipeline.audit.outcome import decide
+from s2osc.pipeline.audit.threshold import (
     Evidence,
     Thresholds,
     thresholds_for_new,
     unknown_curve_for_new,
 )
-from s2osc.pipeline.audit.outcome import decide
-from s2osc.pipeline.labelled_roles import Roles
 from s2osc.pipeline.large_pool.answer import LargeFit, score_in_chunks, score_items
 from s2osc.pipeline.large_pool.plan import Plan, Sample, plan_fit
+from s2osc.pipeline.large_pool.roles import Roles
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import CalibrationScores, OpenSetModel
 from s2osc.pipeline.scaling import Scaling, fit_scaling

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.audit.calibration import SeedSettings
-from s2osc.pipeline.labelled_roles import Roles, assign_roles
+from s2osc.pipeline.audit.held_back import SeedSettings
+from s2osc.pipeline.large_pool.roles import Roles, assign_roles
 from s2osc.pipeline.sampling import (
     SKIPPED,
     Drawn,

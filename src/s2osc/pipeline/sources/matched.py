@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.filter.signs import MeasuredInputs
 from s2osc.pipeline.scaling import UNSCALED, Scaling
 from s2osc.pipeline.sources.changes import Change

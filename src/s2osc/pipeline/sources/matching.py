@@ -11,7 +11,7 @@ import numpy as np
 
 from s2osc.arrays import in_one_thread
 from s2osc.nets.networks import one_vector
-from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.filter.signs import measure_inputs
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
 from s2osc.pipeline.sources.best_change import find_added, find_change

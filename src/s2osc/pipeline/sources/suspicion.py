@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from s2osc.nets.networks import one_vector
-from s2osc.pipeline.audit.calibration import Pool
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.sources.changes import ColumnChange
 from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.sources.matching import (

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.audit.decision import (
+from s2osc.pipeline.audit.outcome import decide
+from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.statistics import (
+    conformal_threshold,
+    operating_point,
+    p_known,
+)
+from s2osc.pipeline.audit.threshold import (
     DecisionSettings,
     Thresholds,
     choose_threshold,
@@ -17,13 +24,6 @@ from s2osc.pipeline.audit.decision import (
     number_classes,
     share_of_unknown,
     thresholds_for_new,
-)
-from s2osc.pipeline.audit.outcome import decide
-from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.audit.statistics import (
-    conformal_threshold,
-    operating_point,
-    p_known,
 )
 from s2osc.pipeline.audit.wording import tell
 from s2osc.types import UNKNOWN

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
-from s2osc.pipeline.audit.calibration import (
+from s2osc.pipeline.audit.held_back import (
     SeedSettings,
     further_folds,
     hide_in_pool,

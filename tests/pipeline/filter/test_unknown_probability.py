@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
-from s2osc.pipeline.filter.score import ranks, squash, unknown_probability
+from s2osc.pipeline.filter.unknown_probability import ranks, squash, unknown_probability
 
 # Ranks
 

@@ -1,8 +1,8 @@
 """What an unknown score says about each item: its rank, and P(unknown).
 
-The pool is a mixture of known and unknown items, and the seeds are known, so the odds of "pool"
-rise with those of "unknown". P(unknown) of an item comes from a model fitted without it
-(cross-fitting), so that seeds and known items of the pool stay exchangeable.
+The pool is a mixture of known and unknown items, and held-back items (here: spies) are known, so
+the odds of "pool" rise with those of "unknown". P(unknown) of an item comes from a model fitted
+without it (cross-fitting), so that held-back items and known items of the pool stay exchangeable.
 """
 
 import numpy as np

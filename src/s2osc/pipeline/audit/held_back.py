@@ -6,6 +6,9 @@
   a step does with those; only then their scores set the threshold, test and audit. A known item of
   the pool and a calibration item are exchangeable by construction, as long as both come from the
   same source (``sources.comparison`` checks that).
+
+Settings and some files call all held-back items *seeds*. *Judges* are whichever labelled items a
+test counts: the calibration items, or more where a score has learnt from none of them.
 """
 
 from collections.abc import Iterator

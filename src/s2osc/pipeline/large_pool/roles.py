@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.pipeline.audit.calibration import SeedSettings, hold_back
+from s2osc.pipeline.audit.held_back import SeedSettings, hold_back
 from s2osc.pipeline.sampling import N_REFERENCES
 from s2osc.seeding import rng
 from s2osc.types import Labelled
