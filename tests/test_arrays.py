@@ -11,6 +11,7 @@ from s2osc.arrays import (
     in_one_thread,
     leading_components,
     nearest_rows,
+    principal_axes,
     unit_rows,
 )
 
@@ -91,3 +92,13 @@ def test_the_nearest_rows_are_those_that_scikit_learn_finds(k):
     np.testing.assert_array_equal(places, search.kneighbors(rows, return_distance=False))
     np.testing.assert_allclose(away, search.kneighbors(rows)[0], atol=1e-6)
     assert [part.shape for part in nearest_rows(rows[:0], among, k)] == [(0, k), (0, k)]
+
+
+@pytest.mark.parametrize("shape", [(60, 8), (6, 8), (40, 900)])
+def test_principal_axes_are_those_of_the_singular_value_decomposition(shape):
+    scales = 0.7 ** np.arange(shape[1])
+    rows = np.random.default_rng(0).normal(size=shape) * scales
+    _, lengths, axes = np.linalg.svd(rows, full_matrices=False)
+    found, long = principal_axes(rows, 3, seed=0)
+    np.testing.assert_allclose(long, lengths[:3], rtol=1e-6)
+    np.testing.assert_allclose(np.abs((found * axes[:3]).sum(1)), 1, rtol=1e-6)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.arrays import chunks, unit_rows
+from s2osc.arrays import chunks, principal_axes, unit_rows
 from s2osc.lazy import lazily
 from s2osc.nets.networks import one_vector
 from s2osc.progress import track
@@ -25,7 +25,6 @@ from s2osc.seeding import derive, rng
 
 shrinkage = lazily("sklearn.covariance")
 neighbors = lazily("sklearn.neighbors")
-extmath = lazily("sklearn.utils.extmath")
 
 N_COMPONENTS = {"embedding": 30, "pixels": 40, "gradients": 60, "unit vectors": 128}
 MOST_NEIGHBOURS, FEW_NEIGHBOURS = 100, 30
@@ -60,10 +59,8 @@ def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray
     # Flat images have no gradients: nothing varies, and there are no leading components.
     if n == points.shape[1] or not np.ptp(sample, axis=0).any():
         return points[:, :n].astype(np.float32)
-    state = derive(seed, "components") % 2**31
     centre = sample.mean(axis=0, dtype=np.float64)
-    # The random start is one of columns: that of items would depend on the order of the items.
-    _, _, axes = extmath.randomized_svd(sample - centre, n, transpose=False, random_state=state)
+    axes, _ = principal_axes(sample - centre, n, seed=derive(seed, "components") % 2**31)
     parts = chunks(max(len(points), 1), CHUNK)
     components = [((points[rows] - centre) @ axes.T).astype(np.float32) for rows in parts]
     return np.concatenate(components)

@@ -13,13 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from s2osc.arrays import chunks
-from s2osc.lazy import lazily
+from s2osc.arrays import chunks, principal_axes
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.filter.neighbours import principal_components
 from s2osc.seeding import derive
-
-extmath = lazily("sklearn.utils.extmath")
 
 NOISE = "noise"
 """How the traces of noise are named, in images and vectors; a place may follow."""
@@ -296,11 +293,9 @@ def minor_energy(
         own = is_reference & (classes == c)
         if own.any():
             centred[classes == c] = vectors[classes == c] - vectors[own].mean(axis=0)
-    reference = centred[is_reference]
+    reference = centred[is_reference].astype(np.float64)
     n_axes = min(MOST_DIRECTIONS, reference.shape[1], len(reference))
-    _, lengths, axes = extmath.randomized_svd(
-        reference, n_axes, transpose=False, random_state=derive(seed, "traces") % 2**31
-    )
+    axes, lengths = principal_axes(reference, n_axes, seed=derive(seed, "traces") % 2**31)
     held = np.cumsum(lengths**2) / max(float((reference**2).sum()), 1e-12)
     # One direction at least stays a minor one, and one a main one.
     n_main = min(int(np.searchsorted(held, MAIN_SHARE)) + 1, max(1, reference.shape[1] - 1))
