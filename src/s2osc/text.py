@@ -146,6 +146,15 @@ def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
     return {name: matched[name] for name in ids if name in matched}
 
 
+def match_classes(labels: Iterable[str], classes: Sequence[str]) -> dict[str, str]:
+    """The class that each label means which is none, but would be before a spreadsheet changed it.
+
+    >>> match_classes(["4", "00007", "owl"], ["00004", "00007"])
+    {'4': '00004'}
+    """
+    return match_ids((label for label in labels if label not in classes), classes)
+
+
 def _number(name: str) -> Decimal | str:
     """A name as the number that spreadsheets take it for, else as plain text."""
     plain = unicodedata.normalize("NFC", name.strip())

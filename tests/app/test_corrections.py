@@ -59,6 +59,11 @@ def test_items_that_went_through_a_spreadsheet_are_recognised():
     assert corrections.rows[0].item == "00012"
 
 
+def test_a_class_that_a_spreadsheet_took_for_a_number_is_no_new_class():
+    given = Corrections((Correction("a", "4"), Correction("b", "5")))
+    assert given.matched("ab", "c.csv", ["00004", "7"]).sizes() == {"00004": 1, "5": 1}
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -490,6 +490,15 @@ def test_undo_takes_the_answers_back_and_questions_are_open_again(work):
     assert after.questions == before.questions == OpenQuestions(1, asked=10, open=10, groups=1)
 
 
+def test_a_class_that_a_spreadsheet_took_for_a_number_is_no_new_class(work):
+    rename_in(work / "state", "left", "00004")
+    item = queries(work / "results")[1]["item"]
+    answered = answer_file(work / "state", answers(work / "a.csv", **{f"i{item}": "4"}))
+    assert (answered.n_labels, list(answered.new_classes)) == (1, [])
+    assert "the label '4' was read as the class '00004'" in answered.notes
+    assert read_state(work / "state").questions.answers.count("00004") == 1
+
+
 def test_a_renamed_class_is_written_by_its_new_name(work):
     rename_in(work / "state", "left", "sinister")
     assert read_state(work / "state").class_names == ("sinister", "top")

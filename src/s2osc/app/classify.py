@@ -86,7 +86,7 @@ def classify_files(
             device=device,
             clock=clock,
             notes=notes,
-            corrections=given.matched(pool_items.names, where),
+            corrections=given.matched(pool_items.names, where, known_items.labels or ()),
         )
         place = Path(pool.address) if isinstance(pool, PartedPool) else pool
         run = replace(result.run, origin=origin_of(request, known, place))

@@ -17,7 +17,7 @@ import numpy as np
 from s2osc.data.answers import label_table, read_labels
 from s2osc.data.inputs import UNKNOWN_NAME, UNSURE_NAME, Items
 from s2osc.errors import DataError
-from s2osc.text import clean_text, from_csv_cell, listed, match_ids, plural
+from s2osc.text import clean_text, from_csv_cell, listed, match_classes, match_ids, plural
 
 COLUMNS = ("item", "label", "by", "at")
 LIKE = "a table with the columns item and label, and by and at where that is known"
@@ -65,8 +65,11 @@ class Corrections:
         """Items that were given each class."""
         return dict(Counter(row.label for row in self.named))
 
-    def matched(self, names: Iterable[str], where: object) -> "Corrections":
-        """The same by the names that items have in a pool, after a spreadsheet changed them."""
+    def matched(
+        self, names: Iterable[str], where: object, classes: Iterable[str] = ()
+    ) -> "Corrections":
+        """The same by the names that items and classes had before a spreadsheet changed them."""
+        meant = match_classes((row.label for row in self.rows), list(dict.fromkeys(classes)))
         matched = match_ids((row.item for row in self.rows), names)
         for row in self.rows:
             if row.item not in matched:
@@ -74,7 +77,12 @@ class Corrections:
                     f"item {row.item!r} of {where} is not in the pool; give items as "
                     "predictions.csv names them"
                 )
-        return Corrections(tuple(replace(row, item=matched[row.item]) for row in self.rows))
+        return Corrections(
+            tuple(
+                replace(row, item=matched[row.item], label=meant.get(row.label, row.label))
+                for row in self.rows
+            )
+        )
 
     def in_words(self, classes: Iterable[str]) -> str:
         """One sentence on what became of them; ``classes`` are those known before."""

@@ -15,11 +15,13 @@ from s2osc.files import write_whole, writing
 from s2osc.nets.training import resolve_device
 from s2osc.progress import Stopwatch
 from s2osc.stream.answers import QUERIES, Answers, queries_table, read_answers
+from s2osc.stream.names import names_in_use
 from s2osc.stream.sources import with_originals
 from s2osc.stream.state import StreamState
 from s2osc.stream.store import Pointer, open_store, read_pointer, read_state
 from s2osc.stream.update import Account
 from s2osc.stream.windows import UpdatedStream, open_questions, take_answers, take_items
+from s2osc.text import match_classes
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,17 @@ def answer_file(folder: Path, labels: Path, *, device: str = "auto") -> Answered
         if not any(given.labels.values()):
             return None
         check_about_last(given, state, read_pointer(folder), labels)
+        meant = match_classes(given.labels.values(), names_in_use(state))
+        answers = {item: meant.get(label, label) for item, label in given.labels.items()}
         with collect_warnings() as notes:
-            learnt = take_answers(state, given.labels, device=device)
+            learnt = take_answers(state, answers, device=device)
         if learnt.state is not state:
             store.write(learnt.state, f"answers to window {state.n_windows}")
     answered = describe_answers(state, learnt)
-    return replace(answered, notes=[*answered.notes, *notes])
+    spelled = [
+        f"the label {label!r} was read as the class {name!r}" for label, name in meant.items()
+    ]
+    return replace(answered, notes=[*answered.notes, *spelled, *notes])
 
 
 def learn_labels(
