@@ -302,3 +302,13 @@ def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent()
             "Too few items of this pool are known to estimate how many of those are called "
             "unknown; an estimated 100%"
         )
+
+
+def test_the_high_end_of_recall_supposes_as_few_unknown_items_as_the_share_may_have(
+    evidence, decision
+):
+    share, recall = decision.audit.unknown_share, decision.audit.unknown_recall
+    threshold = decision.thresholds.common
+    alarms = evidence.seed_weight @ (evidence.seed_score > threshold) / evidence.seed_weight.sum()
+    found = np.mean(evidence.score > threshold) - alarms * (1 - share.low)
+    assert recall.high >= min(found / share.low, 1) - 1e-9

@@ -279,9 +279,9 @@ def _recall(
     value = _found(evidence, threshold, likely) / likely
     low, high = np.quantile([each.recall_at(threshold) for each in drawn], [0.025, 0.975])
     # Unknown items that resemble known ones are missing in the estimated share; its upper end
-    # counts them as missed. There may be fewer of them, too.
+    # counts them as missed. There may be as few as its low end says, too.
     low = min(float(low), value * likely / share.high)
-    of_fewest = _found(evidence, threshold, share.estimate) / share.estimate
+    of_fewest = _found(evidence, threshold, share.low) / share.low if share.low > 0 else 1.0
     return Estimate(value, low, max(value, float(high), of_fewest))
 
 
