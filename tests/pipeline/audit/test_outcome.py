@@ -12,6 +12,7 @@ from s2osc.pipeline.audit import outcome
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit, UnknownTest
 from s2osc.pipeline.audit.statistics import (
+    Estimate,
     exact_interval,
     smallest_promise,
 )
@@ -304,11 +305,9 @@ def test_where_no_item_of_the_pool_is_known_rates_among_known_items_are_absent()
         )
 
 
-def test_the_high_end_of_recall_supposes_as_few_unknown_items_as_the_share_may_have(
-    evidence, decision
-):
-    share, recall = decision.audit.unknown_share, decision.audit.unknown_recall
-    threshold = decision.thresholds.common
-    alarms = evidence.seed_weight @ (evidence.seed_score > threshold) / evidence.seed_weight.sum()
-    found = np.mean(evidence.score > threshold) - alarms * (1 - share.low)
-    assert recall.high >= min(found / share.low, 1) - 1e-9
+def test_the_high_end_of_recall_supposes_as_few_unknown_items_as_the_share_may_have(evidence):
+    threshold = float(np.quantile(evidence.score[:300], 0.5))  # half of them are found
+    share, drawn = Estimate(0.3, 0.2, 0.4), outcome._resampled(evidence, 0)
+    recall = outcome._recall(evidence, threshold, share, drawn)
+    assert recall.estimate == pytest.approx(0.5, abs=0.05)
+    assert recall.high == pytest.approx(0.15 / 0.2, abs=0.02)
