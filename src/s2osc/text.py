@@ -108,7 +108,9 @@ def from_csv_cell(cell: str) -> str:
 # --- ids that went through a spreadsheet -----------------------------------------------------
 
 
-def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
+def match_ids(
+    returned: Iterable[str], wanted: Iterable[str], *, what: str = "item"
+) -> dict[str, str]:
     """The wanted id that each returned one means; those that mean none are left out.
 
     An id means the same text, else the same number: spreadsheets turn 00012 into 12, 1200 into
@@ -133,13 +135,13 @@ def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
             alike = _rounded_alike(name, changed)
         if len(alike) > 1:
             raise DataError(
-                f"the item {name!r} may be {listed([repr(a) for a in alike], most=3)}: a "
+                f"the {what} {name!r} may be {listed([repr(a) for a in alike], most=3)}: a "
                 "spreadsheet has changed the column; read it as text there, and save it again"
             )
         if alike:
             if other := origin.get(alike[0]):
                 raise DataError(
-                    f"{other!r} and {name!r} may both be the item {alike[0]!r}; give one of them"
+                    f"{other!r} and {name!r} may both be the {what} {alike[0]!r}; give one of them"
                 )
             matched[name] = alike[0]
             origin[alike[0]] = name
@@ -149,10 +151,14 @@ def match_ids(returned: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
 def match_classes(labels: Iterable[str], classes: Sequence[str]) -> dict[str, str]:
     """The class that each label means which is none, but would be before a spreadsheet changed it.
 
-    >>> match_classes(["4", "00007", "owl"], ["00004", "00007"])
-    {'4': '00004'}
+    >>> match_classes(["4", "4.0", "00007", "owl"], ["00004", "00007"])
+    {'4': '00004', '4.0': '00004'}
     """
-    return match_ids((label for label in labels if label not in classes), classes)
+    meant: dict[str, str] = {}
+    for label in dict.fromkeys(labels):
+        if label not in classes:  # each by itself: 4 and 4.0 may well be the same class
+            meant |= match_ids([label], classes, what="label")
+    return meant
 
 
 def _number(name: str) -> Decimal | str:

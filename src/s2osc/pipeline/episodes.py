@@ -48,9 +48,9 @@ def draw_episodes(
 ) -> list[Episode]:
     """Episodes that hide one class, two classes, and so on, n classes 1/n as often as one.
 
-    Nobody knows how many are unknown, and this supposes no scale: 2 to 4 are as likely as 5 to 10.
-    Of four classes or more, one is never hidden; of fewer, all are at times. Without two classes
-    that are large enough there is no episode.
+    Nobody knows how many are unknown, and this supposes no scale: 2 or 3 are about as likely as 5
+    to 10. Of four classes or more, one is never hidden; of fewer, all are at times. Without two
+    classes that are large enough there is no episode.
 
     >>> few = EpisodeSettings(n_episodes=6, mistaken=0.0)
     >>> drawn = draw_episodes(np.repeat([0, 1, 2, 3], 20), few, np.random.default_rng(0))
