@@ -212,13 +212,16 @@ def test_a_full_disk_is_one_line_and_what_is_done_stays(
         write_whole(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(part_work, "write_whole", full)
+        patch.setattr(run_folder, "write_whole", full)
         assert classify(data, "pool", out, quick) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
     assert "No space left on device; what is done stays" in line
     assert len(list((out / "work").glob("counts-*"))) == 2
+    (out / "work" / "counts-mine.json").write_text("mine")
     assert classify(data, "pool", out, quick) == 0
     assert_same(answers(out), in_memory)
+    # What is tidied away stands in a manifest; a file of somebody else does not.
+    assert [path.name for path in (out / "work").iterdir()] == ["counts-mine.json"]
 
 
 def test_an_array_that_the_disk_refuses_says_why_and_leaves_nothing(tmp_path):

@@ -39,7 +39,7 @@ from s2osc.data.inputs import Items, OpenKnown, encode_labels, open_known_beside
 from s2osc.data.parts import Part, PartedPool, count_rows, is_parted, open_parts
 from s2osc.engine.engine import Engine, LocalEngine, Recipe
 from s2osc.errors import collect_warnings
-from s2osc.files import as_json, guarded, read_json, write_whole, writing
+from s2osc.files import guarded, read_json, writing
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.threshold import DecisionSettings
 from s2osc.pipeline.large_pool.answer import LargeFit, answer_items
@@ -205,7 +205,7 @@ class LargeRun:
                 "seconds": self.clock.seconds,
                 "rows": self.clock.rows,
             }
-            write_whole(self.folder.decision(self.pool.mark()), as_json(decision))
+            self.folder.save_json(self.folder.decision(self.pool.mark()), decision)
         for place in self.places_of_drawn():
             self.folder.remove_drawn(*place)
 

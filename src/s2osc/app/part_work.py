@@ -14,7 +14,7 @@ from s2osc.app.summary import LabelCounts
 from s2osc.codec import JsonObject
 from s2osc.data.inputs import MAX_MEGAPIXELS, Items, Skipped, items_like
 from s2osc.data.parts import Part, PartedPool
-from s2osc.files import as_json, write_whole, writing
+from s2osc.files import writing
 from s2osc.pipeline.sampling import SKIPPED, Strangeness
 from s2osc.progress import Stopwatch
 from s2osc.types import Answer
@@ -175,7 +175,7 @@ class AnswerWorker:
                 counts = counts.joined(self._write(batch, table.write))
         with writing(self.folder.out, GOES_ON):
             mark = self.reader.pool.mark()
-            write_whole(self.folder.counts(part.number, mark), as_json(counts.to_json()))
+            self.folder.save_json(self.folder.counts(part.number, mark), counts.to_json())
         return part.n
 
     def _write(self, batch: Batch, write: Callable[[Any], None]) -> PartCounts:

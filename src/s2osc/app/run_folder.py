@@ -15,7 +15,6 @@ again.
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -43,6 +42,7 @@ from s2osc.files import (
 )
 
 RUN, WORK, PREDICTIONS, LOCK = "run.json", "work", "predictions", ".lock"
+MANIFEST = "written.txt"  # in the work folder: the names of our files there, one on each line
 SUMMARY, MODEL = "summary.json", "model"
 FORMAT = 1
 ROWS_OF_GROUP = 32_768
@@ -85,9 +85,18 @@ class RunFolder:
     def strata(self, number: int, mark: str) -> Path:
         return self.work / f"strata-{number:05}-{mark}.npy"
 
+    def list_work(self, path: Path) -> Path:
+        """Write the name of a file of ours into the manifest, before the file itself."""
+        with (self.work / MANIFEST).open("a", encoding="utf-8") as file:
+            file.write(f"{path.name}\n")
+        return path
+
+    def save_json(self, path: Path, value: JsonObject) -> None:
+        write_whole(self.list_work(path), as_json(value))
+
     def save_strata(self, number: int, mark: str, strata: np.ndarray) -> None:
         with writing(self.out, GOES_ON):
-            write_array(self.strata(number, mark), strata)
+            write_array(self.list_work(self.strata(number, mark)), strata)
 
     def drawn(self, use: Use, number: int, mark: str, what: str = "rows") -> Path:
         """The ``rows`` of a part that were drawn for a use, or their ``inputs``."""
@@ -105,8 +114,8 @@ class RunFolder:
         if not rows:
             return
         with writing(self.out, GOES_ON):
-            write_array(self.drawn(use, number, mark, "inputs"), *inputs)
-            write_array(self.drawn(use, number, mark, "rows"), *rows)
+            for what, values in (("inputs", inputs), ("rows", rows)):
+                write_array(self.list_work(self.drawn(use, number, mark, what)), *values)
 
     def read_drawn(self, use: Use, number: int, mark: str) -> tuple[np.ndarray, np.ndarray] | None:
         """Rows of the pool and their inputs; None: no row of the part was drawn."""
@@ -128,8 +137,16 @@ class RunFolder:
             return np.load(path, allow_pickle=False)
 
     def finish(self) -> None:
-        """Remove what only a stopped run needs."""
-        shutil.rmtree(self.work, ignore_errors=True)
+        """Remove what only a stopped run needs: the files in the manifest, and no others."""
+        manifest = self.work / MANIFEST
+        if manifest.is_file():
+            for name in manifest.read_text(encoding="utf-8").splitlines():
+                path = self.work / Path(name).name
+                for ours in (path, part_of(path)):
+                    ours.unlink(missing_ok=True)
+            manifest.unlink()
+        with suppress(OSError):  # it holds files of somebody else, or is not there
+            self.work.rmdir()
 
 
 def write_array(path: Path, *chunks: np.ndarray) -> None:
