@@ -20,7 +20,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from s2osc.pipeline.grouping.clusters import ClusterSettings, group_unknown
-from s2osc.pipeline.grouping.space import fit_space, whitened
+from s2osc.pipeline.grouping.space import fit_space
 
 AT_MOST = {2_500: 3.0, 100_000: 30.0}  # seconds
 SIZES = (2_500, 10_000, 100_000)
@@ -41,17 +41,9 @@ def seconds_to_group(n: int) -> tuple[float, int]:
     unknown, _ = blobs(n, centres[N_CLASSES:], random)
     begun = time.process_time()
     space = fit_space(known, labels, unknown, seed=0)
-    reduced = space.reduce(known)
-    features = space.transform(unknown)
-    grouping = group_unknown(
-        features,
-        whitened(reduced, space.whitening),
-        labels,
-        ClusterSettings(),
-        reduced=reduced,
-        seed=0,
-    )
-    grouping.assign(features)
+    placed = space.place(unknown)
+    grouping = group_unknown(placed, space.place(known), labels, ClusterSettings(), seed=0)
+    grouping.assign(placed.scaled)
     return time.process_time() - begun, grouping.n_groups
 
 

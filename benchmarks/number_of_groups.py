@@ -72,12 +72,13 @@ def measured(
     labelled, items = inputs[np.concatenate(known)], inputs[np.concatenate(pool)]
     found = items[called_unknown(labelled, of_known, items, np.concatenate(truth), random)]
     space = fit_space(labelled, of_known, found, seed=0)
-    whitened = space.transform(labelled)
-    grouped, _ = choose_items(space.transform(found), whitened, of_known, random)
-    parts = find_parts(grouped, MOST_GROUPS, random)
+    whitened, placed = space.transform(labelled), space.place(found)
+    rows, _ = choose_items(placed.scaled, whitened, of_known, random)
+    placed = placed.of(rows)
+    parts = find_parts(placed.scaled, MOST_GROUPS, random)
     if number <= parts.tree.n_leaves:
         usual = usual_class(whitened, of_known, walks_within(whitened, of_known, random))
-        yield Choice(measure_numbers(grouped, parts, usual), number), usual
+        yield Choice(measure_numbers(placed, parts, usual), number), usual
 
 
 def called_unknown(

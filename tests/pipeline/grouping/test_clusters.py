@@ -7,6 +7,7 @@ from s2osc.errors import SettingsError
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
 from s2osc.pipeline.grouping.item_selection import N_FITTED
+from s2osc.pipeline.grouping.space import Placed
 from samples import make_blobs
 
 AUTO = ClusterSettings()
@@ -31,7 +32,13 @@ def known_blobs(n=60, n_classes=4, shift=-30.0):
 
 
 def grouped(unknown, settings=AUTO, seed=0):
-    return group_unknown(unknown, *known_blobs(), settings, seed=seed)
+    return grouped_beside(*known_blobs(), unknown, settings, seed=seed)
+
+
+def grouped_beside(known, labels, unknown, settings=AUTO, seed=0):
+    """Where known classes do not scale the space."""
+    unknown, known = (Placed(rows, rows) for rows in (unknown, known))
+    return group_unknown(unknown, known, labels, settings, seed=seed)
 
 
 def test_an_item_joins_the_group_of_its_nearest_items():
@@ -64,7 +71,7 @@ def test_known_classes_of_two_parts_make_such_a_class_likely():
     twofold = np.concatenate([parts - shift for shift in shifts])
     labels = np.repeat(range(4), len(parts))
     assert grouped(parts).tree.distribution()[0] < 0.05
-    assert group_unknown(parts, twofold, labels, AUTO, seed=0).tree.distribution()[0] > 0.3
+    assert grouped_beside(twofold, labels, parts).tree.distribution()[0] > 0.3
 
 
 @counts_groups
@@ -72,7 +79,7 @@ def test_a_few_wrong_answers_do_not_bridge_two_groups():
     vectors, labels = blobs(150, 150)
     known, classes = known_blobs()
     mixed = np.concatenate([vectors, known[::20]])
-    grouping = group_unknown(mixed, known, classes, AUTO, seed=0)
+    grouping = grouped_beside(known, classes, mixed)
     assert grouping.n_groups == 2
     np.testing.assert_array_equal(
         grouping.assign(mixed)[:300] == grouping.assign(mixed)[0], labels == 0
@@ -105,7 +112,7 @@ def test_items_far_from_everything_are_scattered():
 def test_nothing_is_scattered_where_known_items_are_all_the_same():
     vectors, _ = blobs(80, 80)
     known = np.repeat(np.full((2, 8), -30, np.float32), 40, axis=0)
-    grouping = group_unknown(vectors, known, np.repeat([0, 1], 40), AUTO, seed=0)
+    grouping = grouped_beside(known, np.repeat([0, 1], 40), vectors)
     assert set(grouping.assign(vectors)) == set(range(grouping.n_groups))
 
 
@@ -165,7 +172,7 @@ def test_an_unknown_item_that_comes_after_a_pool_without_any_can_be_assigned():
 @counts_groups
 def test_known_classes_of_a_few_items_leave_the_default_weights():
     few, labels = known_blobs(5, 2)
-    grouping = group_unknown(blobs(100, 100)[0], few, labels, AUTO, seed=0)
+    grouping = grouped_beside(few, labels, blobs(100, 100)[0])
     assert grouping.n_groups == 2
     assert grouping.n_episodes == 0
     assert grouped(blobs(100, 100)[0]).n_episodes == 18

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score, silhouette_samples
+from sklearn.metrics import adjusted_rand_score
 
 from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.classes import UsualClass, usual_class, walks_within
@@ -12,8 +12,8 @@ from s2osc.pipeline.grouping.evidence import (
     Parts,
     find_parts,
     measure_numbers,
-    silhouettes,
 )
+from s2osc.pipeline.grouping.space import Placed
 from samples import make_blobs
 
 BLOBS, CLASSES = make_blobs(60, 4, distance=9.0)
@@ -25,7 +25,8 @@ def random():
 
 def measures(items):
     usual = usual_class(BLOBS, CLASSES, walks_within(BLOBS, CLASSES, random()))
-    found = measure_numbers(items, find_parts(items, MOST_GROUPS, random()), usual)
+    parts = find_parts(items, MOST_GROUPS, random())
+    found = measure_numbers(Placed(items, items), parts, usual)
     return dict(zip(MEASURES, found.T, strict=True))
 
 
@@ -75,6 +76,12 @@ def test_what_speaks_for_the_right_number_is_highest_there():
     assert found["narrower than known classes"][0] == 0 < found["narrower than known classes"][8]
 
 
+def test_a_number_is_the_farther_from_that_by_silhouette_the_more_it_differs_as_a_factor():
+    for name in ("near the number by silhouette", "near the number by silhouette, scaled"):
+        found = measures(BLOBS)[name]
+        np.testing.assert_allclose(found[[1, 3, 7]], [-np.log(2), 0, -np.log(2)])
+
+
 def test_modes_between_blobs_are_slower_than_those_in_known_ones():
     found = measures(BLOBS)
     assert found["next mode slower than a class"][:3].min() > 1
@@ -92,12 +99,3 @@ def test_a_class_that_is_slow_by_itself_is_no_border():
 
 def test_items_are_measured_that_have_one_part():
     assert measures(np.ones((40, 3)))["silhouette in the modes"].tolist() == [0]
-
-
-@pytest.mark.parametrize("n", [2, 5])
-def test_silhouettes_are_those_of_scikit_learn(n):
-    rows = BLOBS[::5].astype(np.float64)
-    groups = np.append(find_parts(rows, n, random()).groups(n)[1:], n)  # the last item alone
-    groups = np.unique(groups, return_inverse=True)[1]
-    distances = np.linalg.norm(rows[:, None] - rows, axis=2)
-    np.testing.assert_allclose(silhouettes(distances, groups), silhouette_samples(rows, groups))

@@ -20,6 +20,7 @@ from s2osc.pipeline.grouping.number import (
     learn_number,
     try_episodes,
 )
+from s2osc.pipeline.grouping.space import Placed
 from samples import make_blobs
 
 pytestmark = pytest.mark.usefixtures("just_as_users_get_it")
@@ -35,7 +36,8 @@ WALKS = walks_within(BLOBS, CLASSES, random())
 
 def chances(model, items):
     parts = find_parts(items, MOST_GROUPS, random())
-    return model.chances(measure_numbers(items, parts, usual_class(BLOBS, CLASSES, WALKS)))
+    usual = usual_class(BLOBS, CLASSES, WALKS)
+    return model.chances(measure_numbers(Placed(items, items), parts, usual))
 
 
 def test_the_number_of_blobs_is_found_and_its_chances_add_up_to_one():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from s2osc.pipeline.grouping.space import fit_space, input_features, place, shrink
+from s2osc.pipeline.grouping.space import fit_space, input_features, shrink, standardised
 from samples import make_blobs, make_images
 
 
@@ -74,8 +74,8 @@ def test_long_vectors_are_compared_by_direction_and_short_ones_as_they_are():
     random = np.random.default_rng(0)
     long, short = random.normal(size=(5, 64)), random.normal(size=(5, 63))
     mean, scale = np.full(64, 0.5), np.full(64, 2.0)
-    placed = place(long, mean, scale)
+    placed = standardised(long, mean, scale)
     np.testing.assert_allclose(np.linalg.norm(placed, axis=1), 1)
-    np.testing.assert_allclose(place(mean + 3 * (long - mean), mean, scale), placed)
-    np.testing.assert_allclose(place(short, mean[:63], scale[:63]), (short - 0.5) / 2)
-    assert np.isfinite(place(mean[None], mean, scale)).all()
+    np.testing.assert_allclose(standardised(mean + 3 * (long - mean), mean, scale), placed)
+    np.testing.assert_allclose(standardised(short, mean[:63], scale[:63]), (short - 0.5) / 2)
+    assert np.isfinite(standardised(mean[None], mean, scale)).all()

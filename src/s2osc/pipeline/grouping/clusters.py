@@ -15,6 +15,7 @@ from s2osc.pipeline.grouping.classes import usual_class, walks_within
 from s2osc.pipeline.grouping.evidence import MOST_GROUPS, find_parts, measure_numbers
 from s2osc.pipeline.grouping.item_selection import N_VOTES, choose_items
 from s2osc.pipeline.grouping.number import learn_number
+from s2osc.pipeline.grouping.space import Placed
 from s2osc.seeding import rng
 from s2osc.settings import require_least
 
@@ -92,29 +93,28 @@ class Grouping:
 
 
 def group_unknown(
-    unknown: np.ndarray,
-    known: np.ndarray,
+    unknown: Placed,
+    known: Placed,
     labels: np.ndarray,
     settings: ClusterSettings,
     *,
-    reduced: np.ndarray | None = None,
     seed: int,
 ) -> Grouping:
-    """Group the features of the unknown items; labelled known ones tell what a class looks like.
-
-    ``reduced`` are the known items before known classes scaled the space, by default as they are.
-    """
+    """Group unknown items; labelled known ones, in the same space, tell what a class looks like."""
     if len(unknown) == 0:
-        return Grouping(unknown, np.zeros(0, int), ONE_LEAF, (0,), np.ones(1), np.inf, 0)
+        return Grouping(unknown.scaled, np.zeros(0, int), ONE_LEAF, (0,), np.ones(1), np.inf, 0)
     random = rng(seed, "groups")
-    items, radius = choose_items(unknown, known, labels, random)
+    rows, radius = choose_items(unknown.scaled, known.scaled, labels, random)
+    placed = unknown.of(rows)
+    items = placed.scaled
     asked = settings.n_groups
     parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
     chances, n_episodes = np.ones(1), 0
     if len(np.unique(items, axis=0)) >= FEWEST:
-        walks = walks_within(known, labels, random)
-        model = learn_number(known if reduced is None else reduced, labels, walks, random)
-        chances = model.chances(measure_numbers(items, parts, usual_class(known, labels, walks)))
+        walks = walks_within(known.scaled, labels, random)
+        model = learn_number(known.reduced, labels, walks, random)
+        usual = usual_class(known.scaled, labels, walks)
+        chances = model.chances(measure_numbers(placed, parts, usual))
         n_episodes = model.n_episodes
     likely = parts.tree.with_chances(chances).likely_number()
     number = likely if asked is None else min(asked, parts.tree.n_leaves)
@@ -125,7 +125,7 @@ def group_unknown(
         leaves=parts.leaves,
         tree=tree,
         groups=tree.cut(number),
-        spreads=_spreads(items, parts.leaves, tree.n_leaves, known, labels),
+        spreads=_spreads(items, parts.leaves, tree.n_leaves, known.scaled, labels),
         radius=radius,
         n_episodes=n_episodes,
     )

@@ -4,8 +4,9 @@ Items are linked to their neighbours; the slowest modes of a walk along these li
 in which what hangs together lies together, whatever its shape. Ward's method makes a tree of them,
 and k-means mends its cuts, in the modes that tell so many groups apart: n - 1 modes for n groups.
 These groups are measured: how far they are apart, how much slower their modes are than the next,
-how wide they are beside known classes. Which of these measures find the right number is another
-matter (``number.py``).
+how wide they are beside known classes. Beside them stands the number that the silhouette of k-means
+finds without any modes, in the space as it is and as known classes scale it. Which of these
+measures find the right number is another matter (``number.py``).
 """
 
 from dataclasses import dataclass, replace
@@ -17,12 +18,18 @@ from s2osc.pipeline.group_tree import GroupTree
 from s2osc.pipeline.grouping.classes import UsualClass, slowness_odds
 from s2osc.pipeline.grouping.hierarchy import merges_around, top_of_tree
 from s2osc.pipeline.grouping.neighbour_graph import slowest_coordinates
+from s2osc.pipeline.grouping.separation import (
+    distances_of,
+    k_means,
+    number_by_silhouette,
+    silhouettes,
+)
+from s2osc.pipeline.grouping.space import Placed
 
 hierarchy = lazily("scipy.cluster.hierarchy")
 
 MOST_GROUPS = 15
 N_NEIGHBOURS = 40
-MOST_STEPS = 30  # of k-means, which from the cut of a tree has hardly far to go
 SURE = (-1.0, 2.0)  # log odds beyond those of a class: past these, a mode could not be surer
 MEASURES = {
     "silhouette in the modes": 1,
@@ -33,6 +40,8 @@ MEASURES = {
     "logarithm of the number": 0,
     "narrower than known classes": -1,
     "share of the smallest group": 1,
+    "near the number by silhouette": 1,
+    "near the number by silhouette, scaled": 1,
 }
 """What is measured, and whether more of it speaks for a number (1), against it (-1) or either."""
 PRIOR = frozenset({"one group", "number", "logarithm of the number"})
@@ -51,7 +60,7 @@ class Parts:
     def groups(self, number: int) -> np.ndarray:
         """(n,) the group of each item, where there are so many groups."""
         groups = np.array(self.tree.cut(number))[self.leaves]
-        return mend(self.modes(number), groups) if number > 1 else groups
+        return k_means(self.modes(number), groups) if number > 1 else groups
 
     def modes(self, number: int) -> np.ndarray:
         """(n, number - 1): the places that tell so many groups apart."""
@@ -98,27 +107,14 @@ def neighbours_of(n_items: int) -> int:
     return min(N_NEIGHBOURS, n_items // 5)
 
 
-def mend(places: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """k-means that starts from groups; they stay as they are where one of them would vanish.
+def measure_numbers(placed: Placed, parts: Parts, usual: UsualClass) -> np.ndarray:
+    """(number, len(MEASURES)): what speaks for one group, two groups, and so on.
 
-    >>> mend(np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([0, 0, 1, 1])).tolist()
-    [0, 0, 0, 1]
+    ``parts`` are those of the scaled items.
     """
-    number = groups.max() + 1
-    for _ in range(MOST_STEPS):
-        member = np.eye(number)[groups]
-        centres = member.T @ places / member.sum(0)[:, None]
-        nearest = ((centres**2).sum(1) - 2 * places @ centres.T).argmin(1)
-        if (nearest == groups).all() or len(np.unique(nearest)) < number:
-            break
-        groups = nearest
-    return groups
-
-
-def measure_numbers(items: np.ndarray, parts: Parts, usual: UsualClass) -> np.ndarray:
-    """(number, len(MEASURES)): what speaks for one group, two groups, and so on."""
-    most = min(parts.tree.n_leaves, MOST_GROUPS)
+    items, most = placed.scaled, min(parts.tree.n_leaves, MOST_GROUPS)
     slower = parts.slower_than(usual, most)
+    by_silhouette = [number_by_silhouette(rows, most) for rows in (placed.reduced, placed.scaled)]
     rows = []
     for number in range(1, most + 1):
         groups = parts.groups(number)
@@ -126,7 +122,7 @@ def measure_numbers(items: np.ndarray, parts: Parts, usual: UsualClass) -> np.nd
         spread = float(((items - centres[groups]) ** 2).sum(1).mean())
         rows.append(
             [
-                silhouettes(_distances(parts.modes(number)), groups).mean(),
+                silhouettes(distances_of(parts.modes(number)), groups).mean(),
                 slower[: number - 1].sum(),
                 slower[number - 1],
                 float(number == 1),
@@ -134,24 +130,10 @@ def measure_numbers(items: np.ndarray, parts: Parts, usual: UsualClass) -> np.nd
                 np.log(number),
                 max(-np.log(spread / max(usual.spread, 1e-12) + 1e-6), 0.0),
                 np.log(np.bincount(groups).min() / len(items) + 0.005),
+                *(-abs(np.log(number / best)) for best in by_silhouette),
             ]
         )
     return np.array(rows)
-
-
-def silhouettes(distances: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """(n,) how much nearer each item's own group is than the next one; 0 of one group or item."""
-    number = groups.max() + 1
-    if number == 1:
-        return np.zeros(len(groups))
-    everyone, member = np.arange(len(groups)), np.eye(number)[groups]
-    sizes, sums = member.sum(0), distances @ member
-    own = sums[everyone, groups] / np.maximum(sizes[groups] - 1, 1)
-    means = sums / sizes
-    means[everyone, groups] = np.inf
-    other = means.min(1)
-    found = (other - own) / np.maximum(np.maximum(own, other), 1e-12)
-    return np.where(sizes[groups] > 1, found, 0.0)
 
 
 def _centres(rows: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -162,11 +144,3 @@ def _principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A few items along principal axes, the widest first; none of them is slower than others."""
     u, s, _ = np.linalg.svd(rows - rows.mean(0), full_matrices=False)
     return np.asarray(u * s), np.zeros(len(s))
-
-
-def _distances(rows: np.ndarray) -> np.ndarray:
-    rows = rows - rows.mean(0)
-    squares = (rows**2).sum(1)
-    found = np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0))
-    np.fill_diagonal(found, 0)
-    return np.asarray(found)

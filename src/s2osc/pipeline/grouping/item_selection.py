@@ -11,6 +11,9 @@ N_FITTED = 800
 square of it; a group of 2 % still has 16 items."""
 N_VOTES = 5
 N_OF_CLASS = 40
+MISTAKEN = 0.05
+"""Of known items: the usual limit of false alarms."""
+ROUGHLY = 0.15  # of all ranks: how far the order of mistaken items differs from that by distance
 LONELY = 2.0
 """Times the loneliest known item: the tail of a class whose items are farther apart than those of
 any known class is not yet scattered."""
@@ -19,18 +22,32 @@ any known class is not yet scattered."""
 def choose_items(
     unknown: np.ndarray, known: np.ndarray, labels: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """The items that groups are found with, and the radius beyond which an item is scattered.
+    """Rows of the items that groups are found with, and the radius beyond which one is scattered.
 
     A radius that most items lie beyond is none: known classes are far narrower there, and do not
     tell which items are lonely.
     """
-    items = unknown[np.sort(random.permutation(len(unknown))[:N_FITTED])]
-    items = items[apart_from_known(items, known)]
+    rows = np.sort(random.permutation(len(unknown))[:N_FITTED])
+    rows = rows[apart_from_known(unknown[rows], known)]
     radius = _loneliest(known, labels, random)
-    if len(items) <= N_VOTES or not np.isfinite(radius):
-        return items, radius
-    has_company = _fifth_neighbour(items) <= radius
-    return (items[has_company], radius) if 2 * has_company.sum() >= len(items) else (items, np.inf)
+    if len(rows) <= N_VOTES or not np.isfinite(radius):
+        return rows, radius
+    has_company = _fifth_neighbour(unknown[rows]) <= radius
+    return (rows[has_company], radius) if 2 * has_company.sum() >= len(rows) else (rows, np.inf)
+
+
+def mistaken_rows(known: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Rows of known items as a run calls unknown by mistake: they lie far from other known ones.
+
+    They are as many as a usual limit of false alarms allows, and roughly the farthest, since no
+    run ranks items by this distance alone.
+    """
+    if len(known) <= N_VOTES:
+        return np.zeros(0, int)
+    search = neighbors.NearestNeighbors(n_neighbors=N_VOTES, algorithm="brute").fit(known)
+    rank = search.kneighbors()[0].mean(1).argsort().argsort() / len(known)
+    order = np.argsort(-(rank + random.normal(0, ROUGHLY, len(known))), kind="stable")
+    return order[: round(MISTAKEN * len(known))]
 
 
 def apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.audit.record import GroupsAudit
 from s2osc.pipeline.grouping.clusters import ClusterSettings, Grouping, group_unknown
-from s2osc.pipeline.grouping.space import GroupingSpace, fit_space, whitened
+from s2osc.pipeline.grouping.space import GroupingSpace, fit_space
 from s2osc.seeding import rng
 from s2osc.types import Labelled
 
@@ -37,13 +37,11 @@ def group_pool(
     labels = np.concatenate([labels[rows[is_training]], labels[rows[~is_training]]])
     unknown = one_vector(pooled.of_pool(pooled.inputs)[is_unknown])
     space = fit_space(known, labels, unknown, seed=seed)
-    reduced = space.reduce(known)
     grouping = group_unknown(
-        unknown=space.transform(unknown),
-        known=whitened(reduced, space.whitening),
+        unknown=space.place(unknown),
+        known=space.place(known),
         labels=labels,
         settings=settings,
-        reduced=reduced,
         seed=seed,
     )
     return space, grouping

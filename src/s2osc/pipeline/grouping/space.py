@@ -21,6 +21,21 @@ SHRINKAGE = 0.3
 
 
 @dataclass(frozen=True, eq=False)
+class Placed:
+    """Items in the space: along its axes as they are, and scaled by the spread in known classes."""
+
+    reduced: np.ndarray  # (n, a)
+    scaled: np.ndarray  # (n, a)
+
+    def __len__(self) -> int:
+        return len(self.scaled)
+
+    def of(self, rows: np.ndarray) -> "Placed":
+        """Some of the items."""
+        return Placed(self.reduced[rows], self.scaled[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class GroupingSpace:
     """Principal axes of the inputs, scaled by the spread within known classes.
 
@@ -37,7 +52,11 @@ class GroupingSpace:
 
     def transform(self, inputs: np.ndarray) -> np.ndarray:
         """(n, a) float32: the features that are grouped."""
-        return whitened(self.reduce(inputs), self.whitening)
+        return self.place(inputs).scaled
+
+    def place(self, inputs: np.ndarray) -> Placed:
+        """The same, and what it was before known classes scaled it."""
+        return scaled_by(self.whitening, self.reduce(inputs))
 
     def reduce(self, inputs: np.ndarray) -> np.ndarray:
         """(n, a) float32: the same before the known classes scale it."""
@@ -46,7 +65,7 @@ class GroupingSpace:
 
     def project(self, features: np.ndarray) -> np.ndarray:
         """The same of features of the inputs."""
-        placed = place(features, self.input_mean, self.input_scale) @ self.input_axes
+        placed = standardised(features, self.input_mean, self.input_scale) @ self.input_axes
         reduced = unit_rows(placed) if len(self.input_mean) >= LONG else placed
         return np.asarray(reduced, np.float32)
 
@@ -64,7 +83,7 @@ def fit_space(
         # Columns of a table have units of their own; a constant column stays as it is.
         spread = raw.std(0)
         scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
-    axes = _principal_axes(place(raw, mean, scale), seed)
+    axes = _principal_axes(standardised(raw, mean, scale), seed)
     space = GroupingSpace(mean, scale, axes, np.eye(axes.shape[1], dtype=np.float32))
     whitening = within_class_whitening(space.project(raw[: len(k)]), labels[k])
     return GroupingSpace(mean, scale, axes, whitening)
@@ -77,10 +96,10 @@ def input_features(inputs: np.ndarray) -> np.ndarray:
     return np.concatenate(gradient_histograms(shrink(inputs), CELLS), axis=1)
 
 
-def place(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def standardised(rows: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Standardised rows; long vectors at unit length, since only their direction matters.
 
-    >>> place(np.array([[3.0, 4.0]]), np.zeros(2), np.ones(2)).tolist()
+    >>> standardised(np.array([[3.0, 4.0]]), np.zeros(2), np.ones(2)).tolist()
     [[3.0, 4.0]]
     """
     placed = (rows - mean) / scale
@@ -120,6 +139,11 @@ def whitened(rows: np.ndarray, whitening: np.ndarray) -> np.ndarray:
     if len(whitening) < MANY_AXES:
         return np.asarray(scaled, np.float32)
     return (unit_rows(scaled) * np.sqrt(len(whitening))).astype(np.float32)
+
+
+def scaled_by(whitening: np.ndarray, reduced: np.ndarray) -> Placed:
+    """Items as they are, and scaled."""
+    return Placed(reduced, whitened(reduced, whitening))
 
 
 def _principal_axes(rows: np.ndarray, seed: int) -> np.ndarray:
