@@ -273,6 +273,14 @@ def test_of_many_labelled_items_a_sample_is_searched(monkeypatch):
     assert np.isfinite(found.distance).all()
 
 
+def test_only_those_asked_about_look_for_labelled_items():
+    points, rows, labels = cloud(60), np.arange(30, 60), np.arange(30) % 2
+    whole = nearest_labelled(points, rows, labels, 2, seed=0, what="")
+    few = nearest_labelled(points, rows, labels, 2, n_scored=20, seed=0, what="")
+    np.testing.assert_allclose(few.distance, whole.distance[:20])
+    np.testing.assert_array_equal(few.votes, whole.votes[:20])
+
+
 # Centres of classes
 
 

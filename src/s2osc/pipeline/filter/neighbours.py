@@ -198,20 +198,25 @@ def nearest_labelled(
     labels: np.ndarray,
     n_classes: int,
     *,
+    n_scored: int | None = None,
     seed: int,
     what: str,
 ) -> Nearest:
-    """For each of the ``points``, the nearest of those in ``rows``, of the classes ``labels``."""
+    """For each of the ``points``, the nearest of those in ``rows``, of the classes ``labels``.
+
+    With ``n_scored``, for the first so many of the points alone.
+    """
     drawn = np.sort(rng(seed, "labelled references").permutation(len(rows))[:MOST_LABELLED])
     rows, labels = rows[drawn], labels[drawn]
     k = min(N_NEAREST, max(1, len(rows) - 1))
     search = neighbors.NearestNeighbors(n_neighbors=min(k + 1, len(rows)), algorithm="brute").fit(
         points[rows]
     )
-    distance, votes = np.empty(len(points)), np.empty(len(points), int)
-    parts = chunks(len(points), CHUNK)
+    n = len(points) if n_scored is None else n_scored
+    distance, votes = np.empty(n), np.empty(n, int)
+    parts = chunks(n, CHUNK)
     for part in track(parts, what, total=len(parts)):
-        here = np.arange(len(points))[part]
+        here = np.arange(n)[part]
         away, near = search.kneighbors(points[here])
         is_self = rows[near] == here[:, None]
         # An item that is no reference itself drops the farthest, so that all have k.

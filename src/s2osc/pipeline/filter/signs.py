@@ -242,10 +242,11 @@ def _signs_of_embedding(
         np.arange(len(embeddings), len(points)),
         training.labels,
         training.n_classes,
+        n_scored=len(embeddings),
         seed=seed,
         what="nearest labelled items in f's embedding",
     )
-    found.append(("distance, embedding", "embedding", nearest.distance[: len(embeddings)]))
+    found.append(("distance, embedding", "embedding", nearest.distance))
     return _stack(found)
 
 
