@@ -24,6 +24,9 @@ that stay; by Python's own measure all of them were looked through five times in
 def run() -> int:
     """Run the command that the process was started with; return its exit code."""
     gc.set_threshold(*SELDOM)
+    # Threads without work sleep. OpenMP lets them go round and round for milliseconds instead, and
+    # where other programs run, too, they take the time of the thread that they wait for.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     interruption = Interruption()
     # A shell lets commands in the background ignore the signal; that stays so.
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
