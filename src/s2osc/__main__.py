@@ -2,6 +2,7 @@
 
 import _signal  # type: ignore[import-not-found]  # `signal` itself would take long to import
 import atexit
+import gc
 import os
 import sys
 import time
@@ -15,10 +16,17 @@ PATIENCE = 2.0
 """Seconds for which a second Ctrl-C lets the first one tidy up."""
 MOMENT = 0.01
 """Seconds after which an import that was interrupted is looked at again."""
+SELDOM = 10_000, 20, 20
+"""When garbage is looked for, as ``gc.set_threshold`` takes it. Imports make half a million objects
+that stay; by Python's own measure all of them were looked through five times in a run."""
 
 
 def run() -> int:
     """Run the command that the process was started with; return its exit code."""
+    gc.set_threshold(*SELDOM)
+    # Threads without work sleep. OpenMP lets them go round and round for milliseconds instead, and
+    # where other programs run, too, they take the time of the thread that they wait for.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     interruption = Interruption()
     # A shell lets commands in the background ignore the signal; that stays so.
     if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:

@@ -279,6 +279,26 @@ def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, 
     assert capsys.readouterr().err == "s2osc: no figure: too few\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "found"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")]
+)
+def test_threads_without_work_sleep_unless_somebody_wants_them_awake(given, found):
+    script = (
+        "import os, sys, s2osc.cli.main; from s2osc.__main__ import run\n"
+        "s2osc.cli.main.main = lambda: print(os.environ['OMP_WAIT_POLICY']) or 0\n"
+        "sys.exit(run())"
+    )
+    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=others | given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{found}\n"
+
+
 LEAVING = """
 import atexit, sys, threading, time
 import s2osc.cli.main

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binomtest
+from scipy.stats import binomtest, hypergeom
 
 from s2osc.pipeline.audit.statistics import (
     Tails,
     bootstrap,
     bound_on_known,
+    chance_of_at_most,
     conformal_threshold,
     effective_number,
     estimated_f_out,
@@ -175,6 +176,26 @@ def test_the_interval_holds_the_rate_of_the_pool_in_19_of_20_random_parts(n, n_p
             if low - 1e-9 <= (whole - hits) / n_pool <= high + 1e-9:
                 covered += chance(hits, n, n_pool, whole)
         assert covered >= Fraction(95, 100)
+
+
+@pytest.mark.parametrize(
+    ("whole", "marked", "drawn"),
+    [
+        (10, 4, 3),
+        (10, 8, 7),
+        (10, 10, 4),
+        (10, 0, 4),
+        (60, 1, 60),
+        (5_400, 700, 400),
+        (10**8, 40, 900),
+    ],
+)
+def test_the_chance_of_at_most_so_many_is_that_of_scipy(whole, marked, drawn):
+    found = np.arange(-1, min(marked, drawn, 300) + 1)
+    ours = [chance_of_at_most(int(m), whole, marked=marked, drawn=drawn) for m in found]
+    np.testing.assert_allclose(
+        ours, hypergeom.cdf(found, whole, marked, drawn), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_without_seeds_or_known_items_there_is_no_interval():

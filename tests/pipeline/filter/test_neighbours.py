@@ -273,6 +273,46 @@ def test_of_many_labelled_items_a_sample_is_searched(monkeypatch):
     assert np.isfinite(found.distance).all()
 
 
+def test_only_those_asked_about_look_for_labelled_items():
+    points, rows, labels = cloud(60), np.arange(30, 60), np.arange(30) % 2
+    whole = nearest_labelled(points, rows, labels, 2, seed=0, what="")
+    few = nearest_labelled(points, rows, labels, 2, n_scored=20, seed=0, what="")
+    np.testing.assert_allclose(few.distance, whole.distance[:20])
+    np.testing.assert_array_equal(few.votes, whole.votes[:20])
+
+
+def rounded_twins():
+    """Most items have others as near, and some are the same."""
+    return np.round(cloud(400, d=2))
+
+
+def far_from_the_labelled():
+    return cloud(400) + np.where(np.arange(400) < 40, 50, 0)[:, None].astype(np.float32)
+
+
+@pytest.mark.parametrize("made", [lambda: cloud(400), rounded_twins, far_from_the_labelled])
+def test_labelled_items_read_off_the_neighbours_are_those_that_a_search_finds(made):
+    points, rows = made(), np.arange(100, 250)
+    labels = rows % 3
+    near = find_neighbours(points, len(points), seed=0, what="")
+    searched, read_off = (
+        nearest_labelled(points, rows, labels, 3, neighbours=each, seed=0, what="")
+        for each in (None, near)
+    )
+    np.testing.assert_allclose(read_off.distance, searched.distance, atol=1e-6)
+    np.testing.assert_array_equal(read_off.votes, searched.votes)
+
+
+def test_neighbours_among_a_sample_do_not_tell_the_labelled_ones(monkeypatch):
+    points, rows = cloud(400), np.arange(100, 250)
+    searched = nearest_labelled(points, rows, rows % 3, 3, seed=0, what="")
+    monkeypatch.setattr(neighbours, "MOST_REFERENCES", 200)
+    few = find_neighbours(points, len(points), seed=0, what="")
+    assert few.distance is None
+    found = nearest_labelled(points, rows, rows % 3, 3, neighbours=few, seed=0, what="")
+    np.testing.assert_allclose(found.distance, searched.distance)
+
+
 # Centres of classes
 
 

@@ -6,7 +6,7 @@ import pytest
 from s2osc.data.corruptions import add_column_noise, add_typing_errors
 from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
-from s2osc.pipeline.sources import suspicion
+from s2osc.pipeline.sources import matching, suspicion
 from s2osc.pipeline.sources.matched import RawItems
 from s2osc.pipeline.sources.matching import (
     match_raw,
@@ -14,6 +14,7 @@ from s2osc.pipeline.sources.matching import (
 )
 from s2osc.pipeline.sources.suspicion import (
     STRONG_NOISE,
+    changed_on_suspicion,
     suspected_of_raw,
     suspected_sources,
     thinned,
@@ -56,6 +57,30 @@ def test_noise_that_few_items_cannot_rule_out_is_suspected():
     *_, last = suspected_sources(found, seed=0)
     assert last.changes[0].noise in STRONG_NOISE
     assert not last.last.differ
+
+
+def test_many_columns_are_moved_as_a_whole_once(monkeypatch):
+    inputs, labels = make_blobs(100, 4)
+    wide = np.tile(inputs, (1, matching.MOST_COLUMNS)).astype(np.float32)
+    split = open_set(add_column_noise(wide, 0.5, seed=1), labels)
+    scaling = fit_scaling(split.known.inputs, split.pool)
+    training, pooled = hide_in_pool(
+        scaling.transform_items(split.known), scaling.transform(split.pool), SeedSettings(), seed=0
+    )
+    found = match_sources(training, pooled, scaling=scaling, seed=0)
+    assert matching.has_many_columns(found)
+    changes, changed_by = [], matching.changed_by
+
+    def noted(found, change, *, seed):
+        changes.append(change)
+        return changed_by(found, change, seed=seed)
+
+    monkeypatch.setattr(matching, "changed_by", noted)
+    suspected = list(changed_on_suspicion(found, seed=0))
+    n_moved = sum(not change.noise and bool(change.offset.any()) for change in changes)
+    assert n_moved <= 3  # in two ways as a whole, and column by column
+    offsets = [each.changes[0].offset.round(6).tobytes() for each in suspected]
+    assert len(set(offsets)) == len(offsets)
 
 
 def test_a_source_that_is_only_suspected_holds_nothing_against_a_pool_that_is_mostly_unknown():

@@ -11,14 +11,17 @@ from typing import Self
 
 import numpy as np
 
-from s2osc.lazy import lazily
 from s2osc.pipeline.audit.record import CheckedAudit
-from s2osc.pipeline.audit.statistics import CONFIDENCE, Estimate, drawn_interval, first_that_holds
+from s2osc.pipeline.audit.statistics import (
+    CONFIDENCE,
+    Estimate,
+    chance_of_at_most,
+    drawn_interval,
+    first_that_holds,
+)
 from s2osc.seeding import rng
 from s2osc.text import match_ids
 from s2osc.types import UNKNOWN, UNSURE
-
-stats = lazily("scipy.stats")
 
 NO_LABEL = UNSURE
 """Of an item without a label, among the labels of a check."""
@@ -184,7 +187,8 @@ def outlook(n_labels: int, *, n_pool: int, called_unknown: float) -> Outlook:
         return found
 
     def is_drawn(n_items: int) -> bool:
-        return float(stats.hypergeom.pmf(0, n_pool, n_items, n_labels)) <= 1 - CONFIDENCE
+        none = chance_of_at_most(0, n_pool, marked=n_items, drawn=n_labels)
+        return none <= 1 - CONFIDENCE
 
     return Outlook(
         n_labels=n_labels,

@@ -19,7 +19,6 @@ from scipy.special import betaincinv  # the quantile of a beta distribution
 from s2osc.lazy import lazily
 
 optimize = lazily("scipy.optimize")
-stats = lazily("scipy.stats")
 
 CONFIDENCE = 0.95
 FEWEST_BELOW = 0.3
@@ -142,7 +141,25 @@ def _more_in_pool(m: int, n: int, allowed: int, n_pool: int) -> float:
     It has m of the n seeds above it. That is so where the first m + allowed + 1 items of pool and
     seeds together have at most m seeds among them, which is a hypergeometric number.
     """
-    return float(stats.hypergeom.cdf(m, n + n_pool, n, min(m + allowed + 1, n + n_pool)))
+    return chance_of_at_most(m, n + n_pool, marked=n, drawn=min(m + allowed + 1, n + n_pool))
+
+
+def chance_of_at_most(found: int, whole: int, *, marked: int, drawn: int) -> float:
+    """The chance of at most so many marked items among those drawn from a whole (hypergeometric).
+
+    As scipy's ``hypergeom.cdf``, whose module takes a quarter of the time in which an answer is
+    decided anew to import. Each number is as likely as the one below it, times a ratio.
+
+    >>> round(chance_of_at_most(1, 5, marked=2, drawn=2), 3)
+    0.9
+    """
+    least, most = max(0, drawn - (whole - marked)), min(marked, drawn)
+    number = np.arange(least, most, dtype=np.float64)
+    ratio = (marked - number) / (number + 1) * (drawn - number)
+    ratio /= whole - marked - drawn + number + 1
+    logs = np.append(0.0, np.cumsum(np.log(ratio)))
+    masses = np.exp(logs - logs.max())
+    return float(masses[: max(found - least + 1, 0)].sum() / masses.sum())
 
 
 def _upper_bound(rates: np.ndarray, weights: np.ndarray, n_pool: int) -> np.ndarray:
@@ -213,10 +230,11 @@ def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     whole = n + n_pool
 
     def too_rare_above(in_pool: int) -> bool:  # so many hits among the seeds, with few in the pool
-        return float(stats.hypergeom.sf(hits - 1, whole, hits + in_pool, n)) <= side
+        below = chance_of_at_most(hits - 1, whole, marked=hits + in_pool, drawn=n)
+        return 1 - below <= side
 
     def too_rare_below(in_pool: int) -> bool:
-        return float(stats.hypergeom.cdf(hits, whole, hits + in_pool, n)) <= side
+        return chance_of_at_most(hits, whole, marked=hits + in_pool, drawn=n) <= side
 
     low = first_that_holds(lambda j: not too_rare_above(j), n_pool)
     high = first_that_holds(too_rare_below, n_pool + 1) - 1

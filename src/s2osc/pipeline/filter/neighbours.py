@@ -38,6 +38,8 @@ AT_ONCE = 512
 MOST_LABELLED = 5_000
 """Distances are taken to at most so many labelled items."""
 N_NEAREST = 5
+ALIKE = 1e-6
+"""Of the longest vector: distances that differ by less may do so by rounding alone."""
 MANY_COLUMNS = 100
 """Vectors with as many columns are compared by their direction alone."""
 
@@ -46,6 +48,7 @@ class Neighbours(NamedTuple):
     """The nearest items of each scored one in one space, nearest first; never the item itself."""
 
     rows: np.ndarray  # (n_scored, k) int32
+    distance: np.ndarray | None = None  # (n_scored, k); None: not among all items, but a sample
 
 
 def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray:
@@ -138,16 +141,18 @@ def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) 
     sample = np.sort(rng(seed, "references").permutation(len(points))[:MOST_REFERENCES])
     k = min(MOST_NEIGHBOURS, max(1, len(sample) // 10), len(sample) - 1)
     search = neighbors.NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(points[sample])
-    found = np.empty((n_scored, k), np.int32)
+    found, distance = np.empty((n_scored, k), np.int32), np.empty((n_scored, k))
     parts = chunks(n_scored, CHUNK)
     for part in track(parts, what, total=len(parts)):
         rows = np.arange(n_scored)[part]
-        near = sample[search.kneighbors(points[rows], return_distance=False)]
+        away, places = search.kneighbors(points[rows])
+        near = sample[places]
         drop = near == rows[:, None]
         # An item not in the sample, or after k identical ones, drops the farthest neighbour.
         drop[~drop.any(axis=1), -1] = True
         found[rows] = near[~drop].reshape(len(rows), k)
-    return Neighbours(found)
+        distance[rows] = away[~drop].reshape(len(rows), k)
+    return Neighbours(found, distance if len(sample) == len(points) else None)
 
 
 def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) -> np.ndarray:
@@ -198,31 +203,78 @@ def nearest_labelled(
     labels: np.ndarray,
     n_classes: int,
     *,
+    n_scored: int | None = None,
+    neighbours: Neighbours | None = None,
     seed: int,
     what: str,
 ) -> Nearest:
-    """For each of the ``points``, the nearest of those in ``rows``, of the classes ``labels``."""
+    """For each of the ``points``, the nearest of those in ``rows``, of the classes ``labels``.
+
+    With ``n_scored``, for the first so many of the points alone. Where their ``neighbours`` are
+    given, labelled items are read off these, and searched for where these hold too few.
+    """
     drawn = np.sort(rng(seed, "labelled references").permutation(len(rows))[:MOST_LABELLED])
     rows, labels = rows[drawn], labels[drawn]
     k = min(N_NEAREST, max(1, len(rows) - 1))
     search = neighbors.NearestNeighbors(n_neighbors=min(k + 1, len(rows)), algorithm="brute").fit(
         points[rows]
     )
-    distance, votes = np.empty(len(points)), np.empty(len(points), int)
-    parts = chunks(len(points), CHUNK)
+    class_of = np.full(len(points), -1)
+    class_of[rows] = labels
+    tie = ALIKE * float(np.linalg.norm(points, axis=1).max(initial=0.0))
+    n = len(points) if n_scored is None else n_scored
+    distance, votes = np.empty(n), np.empty(n, int)
+    parts = chunks(n, CHUNK)
     for part in track(parts, what, total=len(parts)):
-        here = np.arange(len(points))[part]
-        away, near = search.kneighbors(points[here])
-        is_self = rows[near] == here[:, None]
-        # An item that is no reference itself drops the farthest, so that all have k.
-        is_self[~is_self.any(axis=1), -1] = len(rows) > k
-        others = np.argsort(is_self, axis=1, kind="stable")[:, :k]
-        distance[here] = np.take_along_axis(away, others, axis=1)[:, -1]
+        here = np.arange(n)[part]
+        near, is_left = np.empty((len(here), k), int), np.ones(len(here), bool)
+        if neighbours is not None and neighbours.distance is not None:
+            found = labelled_among(neighbours, part, class_of >= 0, k, tie=tie)
+            distance[here[found.items]], near[found.items] = found.distance, found.rows
+            is_left[found.items] = False
+        left = here[is_left]
+        if len(left):
+            away, places = search.kneighbors(points[left])
+            is_self = rows[places] == left[:, None]
+            # An item that is no reference itself drops the farthest, so that all have k.
+            is_self[~is_self.any(axis=1), -1] = len(rows) > k
+            others = np.argsort(is_self, axis=1, kind="stable")[:, :k]
+            distance[left] = np.take_along_axis(away, others, axis=1)[:, -1]
+            near[is_left] = rows[np.take_along_axis(places, others, axis=1)]
         counts = np.zeros((len(here), n_classes))
-        of_near = labels[np.take_along_axis(near, others, axis=1)]
-        np.add.at(counts, (np.arange(len(here))[:, None], of_near), 1)
+        np.add.at(counts, (np.arange(len(here))[:, None], class_of[near]), 1)
         votes[here] = counts.argmax(axis=1)
     return Nearest(distance, votes)
+
+
+class LabelledAmong(NamedTuple):
+    """The nearest labelled items of those that have enough of them among their neighbours."""
+
+    items: np.ndarray  # (m,) which of the part
+    distance: np.ndarray  # (m,) to the k-th
+    rows: np.ndarray  # (m, k)
+
+
+def labelled_among(
+    neighbours: Neighbours, part: slice, is_labelled: np.ndarray, k: int, *, tie: float
+) -> LabelledAmong:
+    """The k nearest labelled items, where they and a farther one are among the neighbours.
+
+    Without one that is farther by more than ``tie``, others may be as near.
+
+    >>> near = Neighbours(np.array([[1, 2, 3]]), np.array([[1.0, 2.0, 4.0]]))
+    >>> labelled_among(near, slice(1), np.array([False, True, False, True]), 1, tie=0.1)
+    LabelledAmong(items=array([0]), distance=array([1.]), rows=array([[1]]))
+    """
+    assert neighbours.distance is not None, "the neighbours are among a sample"
+    rows, away = neighbours.rows[part], neighbours.distance[part]
+    is_there, each = is_labelled[rows], np.arange(len(rows))
+    number = is_there.cumsum(axis=1)
+    last, further = (number >= k).argmax(axis=1), (number > k).argmax(axis=1)
+    is_clear = away[each, further] - away[each, last] > tie  # no further one: never
+    items = np.flatnonzero(is_clear)
+    is_near = is_there[items] & (number[items] <= k)
+    return LabelledAmong(items, away[items, last[items]], rows[items][is_near].reshape(-1, k))
 
 
 def mahalanobis_distance(points: np.ndarray, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:

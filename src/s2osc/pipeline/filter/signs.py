@@ -209,7 +209,13 @@ def signs_of_inputs(
             lack = lack_of_known(near, is_known.astype(float), k)
             found.append((f"{KNOWN_NEIGHBOURS}{number}, {k}", "neighbours", lack))
         nearest = nearest_labelled(
-            points, rows, labels[rows], n_classes, seed=seed, what="nearest labelled items"
+            points,
+            rows,
+            labels[rows],
+            n_classes,
+            neighbours=near,
+            seed=seed,
+            what="nearest labelled items",
         )
         found.append((f"distance, inputs {number}", "distance", nearest.distance))
         ratio = lack_by_distance(points, near, nearest.distance, float(is_known.mean()))
@@ -242,10 +248,11 @@ def _signs_of_embedding(
         np.arange(len(embeddings), len(points)),
         training.labels,
         training.n_classes,
+        n_scored=len(embeddings),
         seed=seed,
         what="nearest labelled items in f's embedding",
     )
-    found.append(("distance, embedding", "embedding", nearest.distance[: len(embeddings)]))
+    found.append(("distance, embedding", "embedding", nearest.distance))
     return _stack(found)
 
 

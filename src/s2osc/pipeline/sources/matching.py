@@ -162,7 +162,9 @@ def _by_surest(found: Matched, *, seed: int) -> Comparison:
     return _compared(found, surest_items(signs, names, is_spy, is_judge), seed=seed)
 
 
-def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched | None:
+def with_change(
+    found: Matched, *, seed: int, better: float = BETTER, moved: Matched | None = None
+) -> Matched | None:
     """The labelled items with one further change, compared again; None where none helps.
 
     A change helps that leaves at most ``better`` of the misfit of surely known items, or one that
@@ -170,7 +172,8 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
     then the surest items of the pool suggest a change, too. Of photos and texts, whose traces vary,
     both always do, and of two changes that help, that one counts with which more items are sure.
     Columns that lie apart as a whole come first where hardly any are or where columns are many, as
-    do noise and typing errors that all items tell.
+    do noise and typing errors that all items tell; ``moved`` is the match with these columns moved,
+    if it is known already.
     """
     assert found.inputs is not None
     assert found.last is not None
@@ -185,7 +188,7 @@ def with_change(found: Matched, *, seed: int, better: float = BETTER) -> Matched
         if again.sure_share >= found.sure_share - CLEARLY_MORE:
             return again
     if has_many_columns(found) or (found.sure_share < HARDLY_ANY and found.are_columns):
-        again = moved_as_a_whole(found, seed=seed)
+        again = moved or moved_as_a_whole(found, seed=seed)
         if again.sure_share >= found.sure_share + CLEARLY_MORE or settles(again, found):
             return again
     suggesting = [found.last.is_sure] if found.last.is_possible else []

@@ -61,14 +61,14 @@ def suspected_sources(matched: Matched, *, seed: int) -> Iterator[Matched]:
 
 def changed_on_suspicion(matched: Matched, *, seed: int) -> Iterator[Matched]:
     """The same, whatever the comparison says."""
-    best = with_change(matched, seed=seed, better=1.0)
+    # What moves every column a little shows in none of the few that are compared.
+    moved = moved_as_a_whole(matched, seed=seed) if has_many_columns(matched) else None
+    best = with_change(matched, seed=seed, better=1.0, moved=moved)
     if best is not None:
         yield best._replace(is_suspected=True)
     if not matched.are_columns:
         return
-    if has_many_columns(matched):
-        # What moves every column a little shows in none of the few that are compared.
-        moved = moved_as_a_whole(matched, seed=seed)
+    if moved is not None and moved is not best:
         yield moved._replace(is_suspected=True)
     scaling = matched.scaling
     deviations = scaling.in_spreads(one_vector(matched.training.inputs)).std(axis=0)
