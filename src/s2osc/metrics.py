@@ -16,7 +16,6 @@ from s2osc.seeding import derive
 from s2osc.types import UNKNOWN, Answer, Predictions
 
 optimize = lazily("scipy.optimize")
-stats = lazily("scipy.stats")
 cluster = lazily("sklearn.cluster")
 decomposition = lazily("sklearn.decomposition")
 sklearn_metrics = lazily("sklearn.metrics")
@@ -97,6 +96,16 @@ def f_out_of_all_unknown(truth: np.ndarray) -> float:
     return 2 * share / (1 + share)
 
 
+def ranks(values: np.ndarray) -> np.ndarray:
+    """(n,) the rank of each value from 1; equal ones share their mean rank.
+
+    >>> ranks(np.array([5.0, 1.0, 5.0])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
+
+
 def auroc(truth: np.ndarray, unknown_score: np.ndarray) -> float:
     """P(score of an unknown item > score of a known one) + P(equal) / 2.
 
@@ -107,7 +116,7 @@ def auroc(truth: np.ndarray, unknown_score: np.ndarray) -> float:
     n_unknown, n_known = int(is_unknown.sum()), int((~is_unknown).sum())
     # Among all items an item has (rank - 1) scores below it and half of its ties; so it has among
     # those that are unknown, and what is left is how many known items it stands above.
-    n_above = stats.rankdata(unknown_score)[is_unknown].sum() - n_unknown * (n_unknown + 1) / 2
+    n_above = ranks(unknown_score)[is_unknown].sum() - n_unknown * (n_unknown + 1) / 2
     return float(n_above / (n_unknown * n_known))
 
 
@@ -125,7 +134,7 @@ def oscr(truth: np.ndarray, nearest: np.ndarray, unknown_score: np.ndarray) -> f
     n_known, n_unknown = int(is_known.sum()), int((~is_known).sum())
     # Among all items an item has (rank - 1) scores below it and half of its ties; without those
     # that are known, what is left is how many unknown items it stands above.
-    below = stats.rankdata(unknown_score)[is_known] - stats.rankdata(unknown_score[is_known])
+    below = ranks(unknown_score)[is_known] - ranks(unknown_score[is_known])
     right = (nearest == truth)[is_known]
     return float((n_unknown - below[right]).sum() / (n_known * n_unknown))
 

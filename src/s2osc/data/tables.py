@@ -22,6 +22,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from s2osc.data.arrow import numbers_in
 from s2osc.data.columns import Table
 from s2osc.data.parquet_damage import DamageCheck
 from s2osc.errors import DataError
@@ -56,6 +57,8 @@ TABLE_ADVICE = (
 NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 MOSTLY = 0.9
 """Of the cells of a column, by numbers, from which on others among them are mistakes."""
+NO_TIME = np.iinfo(np.int64).min
+"""What numpy holds where a time is missing."""
 LARGEST_FILE = 2**31 - 2
 """Bytes that Arrow reads at once, to see the types of columns in all rows."""
 
@@ -327,9 +330,10 @@ def column_values(column: pa.ChunkedArray, name: str, where: object) -> np.ndarr
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("s"), safe=False).to_numpy().astype("datetime64[s]")
+        seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+        return numbers_in(seconds.fill_null(NO_TIME)).view("datetime64[s]")
     if _is_number(column.type):
-        values = column.to_numpy()
+        values = numbers_in(column)
         largest = np.nanmax(np.abs(values.astype(np.float64)), initial=0)
         if largest > LARGEST_INPUT:
             raise DataError(

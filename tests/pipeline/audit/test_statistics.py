@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binomtest
+from scipy.stats import binomtest, hypergeom
 
 from s2osc.pipeline.audit.statistics import (
     Tails,
+    at_most_drawn,
     bootstrap,
     bound_on_known,
     conformal_threshold,
@@ -456,3 +457,11 @@ def test_the_high_end_of_the_unknown_share_holds_what_looks_like_known_items():
     assert (few.estimate, few.low) == (many.estimate, many.low)
     assert few.high < many.high == pytest.approx(2 * few.high, rel=0.01)
     assert unknown_share(curve, 3_000, 1_000, hidden=1.0).high == 1
+
+
+@given(st.integers(1, 5_000), st.data())
+def test_marked_items_among_those_drawn_are_a_hypergeometric_number(whole, data):
+    marked, drawn = (data.draw(st.integers(0, whole)) for _ in range(2))
+    hits = data.draw(st.integers(-1, drawn + 1))
+    wanted = hypergeom.cdf(hits, whole, marked, drawn)
+    assert at_most_drawn(hits, whole=whole, marked=marked, drawn=drawn) == pytest.approx(wanted)

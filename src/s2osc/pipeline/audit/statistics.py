@@ -14,12 +14,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv  # the quantile of a beta distribution
+from scipy.special import betaincinv, gammaln  # the former is the quantile of a beta distribution
 
 from s2osc.lazy import lazily
 
 optimize = lazily("scipy.optimize")
-stats = lazily("scipy.stats")
 
 CONFIDENCE = 0.95
 FEWEST_BELOW = 0.3
@@ -142,7 +141,7 @@ def _more_in_pool(m: int, n: int, allowed: int, n_pool: int) -> float:
     It has m of the n seeds above it. That is so where the first m + allowed + 1 items of pool and
     seeds together have at most m seeds among them, which is a hypergeometric number.
     """
-    return float(stats.hypergeom.cdf(m, n + n_pool, n, min(m + allowed + 1, n + n_pool)))
+    return at_most_drawn(m, whole=n + n_pool, marked=n, drawn=min(m + allowed + 1, n + n_pool))
 
 
 def _upper_bound(rates: np.ndarray, weights: np.ndarray, n_pool: int) -> np.ndarray:
@@ -213,14 +212,37 @@ def exact_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
     whole = n + n_pool
 
     def too_rare_above(in_pool: int) -> bool:  # so many hits among the seeds, with few in the pool
-        return float(stats.hypergeom.sf(hits - 1, whole, hits + in_pool, n)) <= side
+        return 1 - at_most_drawn(hits - 1, whole=whole, marked=hits + in_pool, drawn=n) <= side
 
     def too_rare_below(in_pool: int) -> bool:
-        return float(stats.hypergeom.cdf(hits, whole, hits + in_pool, n)) <= side
+        return at_most_drawn(hits, whole=whole, marked=hits + in_pool, drawn=n) <= side
 
     low = first_that_holds(lambda j: not too_rare_above(j), n_pool)
     high = first_that_holds(too_rare_below, n_pool + 1) - 1
     return Estimate(hits / n, low / n_pool, min(high, n_pool) / n_pool)
+
+
+def at_most_drawn(hits: int, *, whole: int, marked: int, drawn: int) -> float:
+    """The probability of at most so many marked items among those drawn (hypergeometric).
+
+    As scipy.stats has it, which takes as long to import as all the rest of another decision.
+
+    >>> round(at_most_drawn(0, whole=10, marked=3, drawn=2), 4)
+    0.4667
+    """
+    least, most = max(0, drawn - (whole - marked)), min(drawn, marked)
+    if hits < least or hits >= most:
+        return float(hits >= most)
+    few = hits - least < most - hits  # the shorter of both sides is added up
+    k = np.arange(least, hits + 1) if few else np.arange(hits + 1, most + 1)
+    of_k = _log_choices(marked, k) + _log_choices(whole - marked, drawn - k)
+    share = float(np.exp(of_k - _log_choices(whole, drawn)).sum())
+    return min(share, 1.0) if few else max(1 - share, 0.0)
+
+
+def _log_choices(n: int, k: np.ndarray | int) -> np.ndarray:
+    """The logarithm of how many ways there are to choose k of n."""
+    return np.asarray(gammaln(n + 1) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1))
 
 
 def first_that_holds(holds: Callable[[int], bool], end: int) -> int:
