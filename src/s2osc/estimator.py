@@ -53,7 +53,6 @@ from s2osc.pipeline.audit.check import check_order
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.threshold import number_classes
 from s2osc.pipeline.audit.wording import tell
-from s2osc.pipeline.grouping.pool import audit_groups
 from s2osc.pipeline.large_pool.whole import OverRows, at_once, fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
@@ -375,7 +374,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         unknown = self.groups_ >= 0
         self.groups_[unknown] = self.model_.grouping.group_of_leaf[self.leaves_[unknown]]
         if self.audit_ is not None and self.audit_.get("groups"):
-            self.audit_ = self.audit_ | {"groups": to_plain(audit_groups(self.model_.grouping))}
+            audit = Audit.from_json(self.audit_)
+            assert audit.groups is not None
+            groups = replace(audit.groups, groups=self.model_.grouping.groups)
+            self.audit_ = tell(replace(audit, groups=groups))
         return self
 
     def rows_to_check(self, n: int = 30) -> np.ndarray:

@@ -128,9 +128,10 @@ def test_very_many_classes_are_a_table_of_thirty_rows(tmp_path, capsys):
 def test_a_suggested_command_is_quoted_for_the_shell(finished, tmp_path, capsys):
     out = shutil.copytree(finished / "out", tmp_path / "it's mine")
     assert main(["decide", f"--out={out}", "--false-alarm=0.1"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "s2osc decide" in line)
-    words = shlex.split(line.split("`")[1])
-    assert words == ["s2osc", "decide", "--out", str(out), "--false-alarm", "RATE"]
+    lines = (line for line in capsys.readouterr().out.splitlines() if "s2osc decide" in line)
+    words = [shlex.split(line.split("`")[1]) for line in lines]
+    wanted = [["--false-alarm", "RATE"], ["--groups", "N"]]
+    assert words == [["s2osc", "decide", "--out", str(out), *change] for change in wanted]
 
 
 def test_results_that_are_there_stay_as_they_are(finished, capsys):

@@ -40,6 +40,9 @@ def show_result(summary: "Summary", out: Path, *, seconds: float) -> None:
     if summary.audit:
         command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
         say(f"  {'scores.parquet':<18} for `{command}`")
+        if summary.audit.groups and summary.counts.groups:
+            command = f"s2osc decide --out {quoted(out)} --groups N"
+            say(f"Other groups: `{command}`; --merge A,B makes one of two, --split A two of one")
         if not summary.audit.checked:
             say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
         say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
@@ -65,7 +68,13 @@ def _show_found(summary: "Summary") -> None:
     """The audit's sentence, a small table, and notes."""
     from rich.table import Table
 
-    from s2osc.pipeline.audit.wording import limit, sentence, verdict
+    from s2osc.pipeline.audit.wording import (
+        limit,
+        number_of_groups,
+        sentence,
+        verdict,
+        what_speaks,
+    )
 
     say = printer()
     counts, audit = summary.counts, summary.audit
@@ -85,6 +94,10 @@ def _show_found(summary: "Summary") -> None:
     if counts.unsure:
         table.add_row("unsure", f"{counts.unsure:,}", style="italic")
     say(table, soft_wrap=False)
+    if audit and audit.groups and counts.groups:
+        say(number_of_groups(audit.groups), style="bold")
+        for number, words in what_speaks(audit.groups).items():
+            say(f"  {number}: {words}")
     for warning in summary.warnings:
         say(f"Note: {warning}", style="yellow")
 

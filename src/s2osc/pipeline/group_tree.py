@@ -24,6 +24,16 @@ def median_number(chances: np.ndarray) -> int:
 
 
 @dataclass(frozen=True)
+class NumberEvidence:
+    """What speaks for a number of groups of some items."""
+
+    borders: int  # of the number - 1 between the groups, those deeper than any in a known class
+    next_border: bool  # whether one more would be, too, which speaks for more groups
+    silhouette: float  # how far the groups are apart, at most 1
+    smallest: float  # share of the items in the smallest group
+
+
+@dataclass(frozen=True)
 class GroupTree:
     """A binary tree of m splits and m + 1 leaves; the first split is the root."""
 

@@ -10,9 +10,15 @@ import numpy as np
 
 from s2osc.arrays import chunks, nearest_rows
 from s2osc.lazy import lazily
-from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
+from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree, NumberEvidence
 from s2osc.pipeline.grouping.classes import usual_class, walks_within
-from s2osc.pipeline.grouping.evidence import MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.evidence import (
+    LEAST_SHARE,
+    MEASURES,
+    MOST_GROUPS,
+    find_parts,
+    measure_numbers,
+)
 from s2osc.pipeline.grouping.item_selection import N_VOTES, choose_items
 from s2osc.pipeline.grouping.number import learn_number
 from s2osc.seeding import rng
@@ -48,6 +54,7 @@ class Grouping:
     spreads: np.ndarray  # (tree.n_leaves,) spread of a leaf over that of a known class
     radius: float  # items farther than this from their N_VOTES-th neighbour are scattered
     n_episodes: int  # that the tree's probabilities were learnt from; 0: default weights
+    evidence: tuple[NumberEvidence, ...] = ()  # of one group, two groups, ...; of a new fit alone
 
     @property
     def n_groups(self) -> int:
@@ -111,11 +118,14 @@ def group_unknown(
     asked = settings.n_groups
     parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
     chances, n_episodes = np.ones(1), 0
+    evidence: tuple[NumberEvidence, ...] = ()
     if len(np.unique(items, axis=0)) >= FEWEST:
         walks = walks_within(known, labels, random)
         model = learn_number(known if reduced is None else reduced, labels, walks, random)
-        chances = model.chances(measure_numbers(items, parts, usual_class(known, labels, walks)))
-        n_episodes = model.n_episodes
+        usual = usual_class(known, labels, walks)
+        measures = measure_numbers(items, parts, usual)
+        chances, n_episodes = model.chances(measures), model.n_episodes
+        evidence = evidence_of(measures, parts.slower_than(usual, len(measures)))
     likely = parts.tree.with_chances(chances).likely_number()
     number = likely if asked is None else min(asked, parts.tree.n_leaves)
     parts = parts.around(number)
@@ -128,6 +138,24 @@ def group_unknown(
         spreads=_spreads(items, parts.leaves, tree.n_leaves, known, labels),
         radius=radius,
         n_episodes=n_episodes,
+        evidence=evidence,
+    )
+
+
+def evidence_of(measures: np.ndarray, slower: np.ndarray) -> tuple[NumberEvidence, ...]:
+    """What people are told of the measures of each number, and of how slow each mode is."""
+    columns = dict(zip(MEASURES, measures.T, strict=True))
+    smallest = np.exp(columns["share of the smallest group"]) - LEAST_SHARE
+    return tuple(
+        NumberEvidence(
+            borders=int((slower[: number - 1] > 0).sum()),
+            next_border=bool(slower[number - 1] > 0),
+            silhouette=round(float(silhouette), 3),
+            smallest=round(float(share), 4),
+        )
+        for number, (silhouette, share) in enumerate(
+            zip(columns["silhouette in the modes"], smallest, strict=True), start=1
+        )
     )
 
 

@@ -23,6 +23,8 @@ hierarchy = lazily("scipy.cluster.hierarchy")
 MOST_GROUPS = 15
 N_NEIGHBOURS = 40
 MOST_STEPS = 30  # of k-means, which from the cut of a tree has hardly far to go
+LEAST_SHARE = 0.005
+"""Added to the share of the smallest group, whose logarithm is taken."""
 SURE = (-1.0, 2.0)  # log odds beyond those of a class: past these, a mode could not be surer
 MEASURES = {
     "silhouette in the modes": 1,
@@ -133,7 +135,7 @@ def measure_numbers(items: np.ndarray, parts: Parts, usual: UsualClass) -> np.nd
                 number,
                 np.log(number),
                 max(-np.log(spread / max(usual.spread, 1e-12) + 1e-6), 0.0),
-                np.log(np.bincount(groups).min() / len(items) + 0.005),
+                np.log(np.bincount(groups).min() / len(items) + LEAST_SHARE),
             ]
         )
     return np.array(rows)
