@@ -336,5 +336,5 @@ def test_the_command_says_how_many_groups_there_are_and_may_be(out, capsys):
     printed = capsys.readouterr().out
     groups = summary_in(out)["audit"]["groups"]
     assert groups["sentence"] in printed
-    assert groups["sentence"].startswith("2 groups, as asked for; 1 is likely (")
+    assert groups["sentence"].startswith("2 groups, as asked for; so few items")
     assert groups["sentence"] in (out / "report.html").read_text(encoding="utf-8")

@@ -232,8 +232,16 @@ def number_of_groups(groups: GroupsAudit) -> str:
     '3 groups are likely (54%), perhaps 2 (36%).'
     >>> number_of_groups(GroupsAudit(tree, (0, 0, 0), (1.0,) * 3, 18))
     '1 group, as asked for; 3 are likely (54%), perhaps 2 (36%).'
+    >>> few = GroupTree(((1, -1), (-2, -3)), (0.0, 0.0), (5, 5, 5))
+    >>> number_of_groups(GroupsAudit(few, (0, 0, 0), (1.0,) * 3, 0))
+    '1 group; so few items do not tell how many there are.'
     """
     chances = groups.tree.distribution()
+    if groups.tree.n_leaves > 1 and chances[0] == 1:
+        taken = (
+            f"{plural(groups.number, 'group')}, as asked for" if groups.number > 1 else "1 group"
+        )
+        return f"{taken}; so few items do not tell how many there are."
     likely, asked = plural(groups.likely, "group"), ""
     if groups.number != groups.likely:
         asked, likely = f"{plural(groups.number, 'group')}, as asked for; ", f"{groups.likely}"
