@@ -301,7 +301,7 @@ def _why_no_words(values: np.ndarray) -> str:
     if n_covered >= COVERED * len(values) or len(values) < FEWEST_ROWS:
         return ""
     if sum(len(value.split()) for value in there) >= MANY_WORDS * len(there):
-        return "sentences, which --text-column reads"
+        return "sentences, which --text-column reads; in Python, give the column alone as X"
     if all(NUMBER.fullmatch(value) for value in there):
         return "numbers that are written as text; write them as numbers"
     if all(OTHER_DATE.fullmatch(value) for value in there):

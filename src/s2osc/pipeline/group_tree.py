@@ -146,10 +146,14 @@ class GroupTree:
         split: int | None = None,
     ) -> tuple[int, ...]:
         """Other groups: ``n`` of them, some of ``groups`` as one, or one of them in two."""
+        merge = np.ravel(merge).tolist()  # also of a single group, which is refused below
         if (n is not None) + bool(merge) + (split is not None) != 1:
             raise SettingsError("give a number of groups, or groups to merge, or one to split")
+        for value in (n, split, *merge):
+            if value is not None and not isinstance(value, int | np.integer):
+                raise SettingsError(f"{value!r:.50} is no number of a group; give whole numbers")
         if n is not None:
-            return self.cut(n)
+            return self.cut(int(n))
         return self.merge(groups, merge) if merge else self.split(groups, split or 0)
 
     def merge(self, groups: tuple[int, ...], which: Sequence[int]) -> tuple[int, ...]:
