@@ -222,9 +222,9 @@ def choose_columns(*tables: Table, keep: Sequence[str] = ()) -> TableEncoder:
         parts = [table.columns[name] for table in tables]
         there = [values for values in parts if not _is_missing(values).all()]
         if len({_kind(values) for values in there}) > 1:
-            found = [f"{_kind(values)} (such as {_example(values)})" for values in there]
+            kinds = [f"{_kind(values)} (such as {_example(values)})" for values in there]
             raise DataError(
-                f"the column `{name}` holds {found[0]} in one file and {found[1]} in the other; "
+                f"the column `{name}` holds {kinds[0]} in one file and {kinds[1]} in the other; "
                 "give the same in both"
             )
         if any(values.dtype == object for values in there):
