@@ -128,11 +128,11 @@ def _add_counts(
     style: str | None = None,
 ) -> None:
     """A row for each class or group; of very many, those with the most items."""
-    words = {name: _about(profile) for name, profile in (words or {}).items()}
+    about = {name: _about(profile) for name, profile in (words or {}).items()}
     largest = sorted(counts, key=lambda name: -counts[name])
     rest = largest[MOST_ROWS:]
     for name in largest[:MOST_ROWS] if rest else counts:
-        table.add_row(wording.format(name) + words.get(name, ""), f"{counts[name]:,}", style=style)
+        table.add_row(wording.format(name) + about.get(name, ""), f"{counts[name]:,}", style=style)
     if rest:
         n_items = sum(counts[name] for name in rest)
         table.add_row(f"... and {len(rest):,} more {what}, see predictions.csv", f"{n_items:,}")

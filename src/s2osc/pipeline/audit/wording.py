@@ -11,6 +11,7 @@ from typing import Literal
 
 from s2osc.codec import JsonObject
 from s2osc.pipeline.audit.record import (
+    LIKELY,
     Audit,
     CheckedAudit,
     ClassLimit,
@@ -232,6 +233,9 @@ def number_of_groups(groups: GroupsAudit) -> str:
     '3 groups are likely (54%), perhaps 2 (36%).'
     >>> number_of_groups(GroupsAudit(tree, (0, 0, 0), (1.0,) * 3, 18))
     '1 group, as asked for; 3 are likely (54%), perhaps 2 (36%).'
+    >>> apart = GroupTree(((1, -1), (-2, -3)), (0.55, 0.9), (5, 5, 5))
+    >>> number_of_groups(GroupsAudit(apart, (0, 1, 1), (1.0,) * 3, 18))
+    '2 groups (5%), in the middle of what is likely: 3 (50%) or 1 (45%).'
     >>> few = GroupTree(((1, -1), (-2, -3)), (0.0, 0.0), (5, 5, 5))
     >>> number_of_groups(GroupsAudit(few, (0, 0, 0), (1.0,) * 3, 0))
     '1 group; so few items do not tell how many there are.'
@@ -243,13 +247,16 @@ def number_of_groups(groups: GroupsAudit) -> str:
         )
         return f"{taken}; so few items do not tell how many there are."
     likely, asked = plural(groups.likely, "group"), ""
+    chance = chances[groups.likely - 1]
     if groups.number != groups.likely:
         asked, likely = f"{plural(groups.number, 'group')}, as asked for; ", f"{groups.likely}"
     others = [f"{n} ({chance:.0%})" for n, chance in groups.alternatives if n != groups.likely]
     named = " or ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+    if chance < LIKELY and named:  # what is likely lies below and above it
+        return f"{asked}{likely} ({chance:.0%}), in the middle of what is likely: {named}."
     perhaps = f", perhaps {named}" if named else ""
     are = "is" if groups.likely == 1 else "are"
-    return f"{asked}{likely} {are} likely ({chances[groups.likely - 1]:.0%}){perhaps}."
+    return f"{asked}{likely} {are} likely ({chance:.0%}){perhaps}."
 
 
 def what_speaks(groups: GroupsAudit) -> JsonObject:
