@@ -28,9 +28,9 @@ from s2osc.errors import CautionWarning, DataError, ModelError, S2OSCWarning, Se
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit import outcome
 from s2osc.pipeline.large_pool.whole import fit_large_pool
-from s2osc.pipeline.model_description import BackboneEntry
+from s2osc.pipeline.model_description import BackboneEntry, EmbeddingEntry
 from s2osc.pipeline.storage import load_model, save_model
-from texts import easy_texts, write_package
+from texts import WORDS, easy_texts, write_package
 
 pytestmark = pytest.mark.filterwarnings("ignore::s2osc.errors.CautionWarning")
 
@@ -54,6 +54,7 @@ SMALL_IMAGES = SMALL | {
     "student.training.batch_size": 32,
     "student.labelled_batch": 32,
 }
+OF_TEXTS = EmbeddingEntry("all-minilm-l6-v2", "1", column="text")
 NAMES = np.array(["cat", "dog", "zebra"])
 N_LABELLED, N_ROWS = 180, 420
 
@@ -437,6 +438,8 @@ def test_a_data_frame_of_numbers_and_words_is_taken(tmp_path):
     assert estimator.preparation_.names == [*"abcdef", "size"]
     answers = estimator.predict(frame)
     assert np.mean(answers[y >= 0] == y[y >= 0]) >= 0.9
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(estimator.predict(frame.to_numpy()), answers)
     with pytest.raises(ValueError, match="feature names should match"):
         estimator.predict(frame.rename(columns={"a": "z"}))
     estimator.save(tmp_path / "model")
@@ -461,6 +464,11 @@ def test_texts_are_taken_as_a_list_an_array_or_a_series(tmp_path, monkeypatch):
     estimator = small().fit(pd.Series(texts, index=range(7, 307)), y)
     wanted = np.where(labels == "music", "unknown", labels)
     assert np.mean(estimator.transduction_ == wanted) >= 0.9
+    (described,) = estimator.describe_groups(texts)
+    assert set(described["typical"]) <= set(WORDS["music"])
+    assert described["nearest"] in ("fruit", "tools")
+    with pytest.raises(DataError, match="X has 2 rows; give the 300 rows that"):
+        estimator.describe_groups(texts[:2])
     answers = estimator.predict(texts)
     np.testing.assert_array_equal(estimator.predict(np.array(texts)), answers)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).predict(texts), answers)
@@ -472,6 +480,36 @@ def test_texts_are_taken_as_a_list_an_array_or_a_series(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="give a list of texts"):
         estimator.predict("one text")
     load_text_model.cache_clear()
+
+
+def test_labels_are_refused_before_texts_become_vectors(monkeypatch):
+    monkeypatch.setattr(estimator_module, "vectors_of_texts", None)
+    monkeypatch.setattr(estimator_module, "choose_preparation", lambda *_, **__: OF_TEXTS)
+    for labels, message in (("a" * 4 + "-1", "the string '-1'"), ("aaaaa", "only the class 'a'")):
+        y = [*labels[:4], labels[4:]]
+        with pytest.raises(DataError, match=message):
+            S2OSC().fit(["one", "two", "three", "four", "five"], y)
+
+
+def test_new_rows_are_in_the_groups_of_the_fit(fitted):
+    X, *_ = blobs()
+    groups = fitted.predict_groups(X)
+    np.testing.assert_array_equal(groups >= 0, fitted.predict(X) == -1)
+    both = (groups >= 0) & (fitted.groups_ >= 0)
+    assert np.mean(groups[both] == fitted.groups_[both]) >= 0.95
+
+
+def test_other_groups_on_request_change_what_is_said_of_them(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    estimator = S2OSC.load(tmp_path / "model", device="cpu")
+    assert estimator.regroup(np.int64(2)).groups_.max() == 1
+    assert estimator.audit_["groups"]["number"] == 2
+    assert estimator.audit_["groups"]["sentence"].startswith("2 groups, as asked for; ")
+    assert list(estimator.audit_) == list(fitted.audit_)
+    assert estimator.regroup(merge=(0, 1)).groups_.max() == 0
+    for wrong in ({"n": "3"}, {"n": 2.5}, {"merge": (0, "1")}, {"split": "0"}):
+        with pytest.raises(SettingsError, match="no number of a group; give whole numbers"):
+            estimator.regroup(**wrong)
 
 
 def test_texts_for_a_model_of_vectors_are_refused(fitted):

@@ -22,13 +22,12 @@ from s2osc.codec import JsonObject, to_plain
 from s2osc.data.columns import TableEncoder
 from s2osc.data.frames import texts_in
 from s2osc.data.label_column import (
-    POOL,
-    POOL_TEXT,
-    check_classes,
     check_free,
+    check_labels,
     marks_of,
     names_of,
     numbers_of,
+    rows_of_pool,
     without_missing,
 )
 from s2osc.engine.ray_engine import RayEngine
@@ -41,6 +40,7 @@ from s2osc.estimator_inputs import (
     check_item_shape,
     check_of_rows,
     choose_preparation,
+    items_to_compare,
     labelled_rows,
     raw_texts,
     seed_of,
@@ -53,7 +53,7 @@ from s2osc.pipeline.audit.check import check_order
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.threshold import number_classes
 from s2osc.pipeline.audit.wording import tell
-from s2osc.pipeline.grouping.pool import audit_groups
+from s2osc.pipeline.grouping.typical import profile_groups
 from s2osc.pipeline.large_pool.whole import OverRows, at_once, fit_large_pool
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
@@ -219,10 +219,8 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         X, y = self._prepare(X, without_missing(y), device)
         check_classification_targets(y)
         self.input_shape_ = X.shape[1:]
-        in_pool = y == (POOL_TEXT if y.dtype.kind in "UO" else POOL)
-        self.in_pool_ = in_pool
-        self.known_classes_, labels = np.unique(y[~in_pool], return_inverse=True)
-        check_classes(self.known_classes_.tolist(), np.bincount(labels), len(y))
+        self.in_pool_ = in_pool = rows_of_pool(y)
+        self.known_classes_, labels = check_labels(y)
         if self.unsure:
             check_free(self.known_classes_.tolist(), marks_of(self.known_classes_)[UNSURE])
 
@@ -291,6 +289,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         if isinstance(self.preparation_, TableEncoder):
             validate_data(self, X, skip_check_array=True)
         _, y = check_X_y(np.zeros((len(X), 1)), y)
+        check_labels(y)  # before vectors are made, which may take minutes
         with shown() if self.verbose else nullcontext():
             return self._prepared(X), y
 
@@ -360,6 +359,35 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         """
         return self._predictions(X).p_known
 
+    def predict_groups(self, X: Any) -> np.ndarray:
+        """(n,) the group of each row that is called unknown, as in ``groups_``; -1 of others.
+
+        The same number is the same group; the number after the last group is that of rows that
+        are far from every group.
+        """
+        inputs = self._check(X)
+        return self.model_.answer(inputs).groups
+
+    def describe_groups(self, X: Any) -> list[JsonObject]:
+        """What is typical of each group, as words to start a name from; ``X`` is that of the fit.
+
+        Of texts the most distinctive words, of data frames the columns that set it apart; of all
+        rows the nearest known class and, for texts and data frames, how the group differs from it.
+        """
+        check_is_fitted(self, "in_pool_")
+        if len(X) != len(self.groups_):
+            raise DataError(
+                f"X has {len(X)} rows; give the {len(self.groups_)} rows that the model was "
+                "fitted on"
+            )
+        answer = replace(
+            self.model_.answer(self._check(X)),
+            labels=numbers_of(self.transduction_, self.known_classes_),
+            groups=self.groups_,
+        )
+        profiles = profile_groups(answer, self._class_names(), items_to_compare(X))
+        return [dict(to_plain(profile)) for profile in profiles]
+
     def regroup(
         self, n: int | None = None, *, merge: Sequence[int] = (), split: int | None = None
     ) -> Self:
@@ -375,7 +403,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         unknown = self.groups_ >= 0
         self.groups_[unknown] = self.model_.grouping.group_of_leaf[self.leaves_[unknown]]
         if self.audit_ is not None and self.audit_.get("groups"):
-            self.audit_ = self.audit_ | {"groups": to_plain(audit_groups(self.model_.grouping))}
+            audit = Audit.from_json(self.audit_)
+            assert audit.groups is not None
+            groups = replace(audit.groups, groups=self.model_.grouping.groups)
+            self.audit_ = tell(replace(audit, groups=groups))
         return self
 
     def rows_to_check(self, n: int = 30) -> np.ndarray:

@@ -6,15 +6,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.utils import _safe_indexing, check_random_state
 
 from s2osc.data.columns import Table, TableEncoder, choose_columns, notes_on_columns
 from s2osc.data.frames import table_in, texts_in
 from s2osc.data.label_column import MISSING, rows_of_pool, without_missing
+from s2osc.data.tables import column_values
 from s2osc.errors import DataError, S2OSCWarning, SettingsError
+from s2osc.files import reason
 from s2osc.nets.text_features import compute_text_features
 from s2osc.nets.text_models import load_text_model
 from s2osc.pipeline.audit.check import Check
+from s2osc.pipeline.grouping.typical import WordCounts
 from s2osc.pipeline.model_description import EmbeddingEntry, Preparation
 from s2osc.pipeline.sources.matched import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
@@ -68,10 +72,27 @@ def vectors_of_rows(X: Any, encoder: TableEncoder, names: Sequence[str] | None) 
     """(n, D) of a data frame, or of plain rows whose columns are ``names``, those of the fit."""
     table = table_in(X)
     if table is None and names is not None:
-        table = Table(dict(zip(names, np.asarray(X).T, strict=True)))
+        table = plain_rows(X, names)
     if table is None:
         raise DataError("the model was fitted on a table; give a data frame with its columns")
     return encoder.encode(table, "X")
+
+
+def plain_rows(X: Any, names: Sequence[str]) -> Table:
+    """Rows without names of columns, which may mix numbers and words."""
+    columns = np.asarray(X, object).T
+    try:
+        arrays = [pa.array(column.tolist(), from_pandas=True) for column in columns]
+    except pa.ArrowException as error:
+        raise DataError(f"X cannot be read as a table ({reason(error)})") from error
+    table = pa.table(arrays, list(names))
+    return Table({name: column_values(table[name], name, "X") for name in names})
+
+
+def items_to_compare(X: Any) -> WordCounts | Table | None:
+    """What tells groups apart in words: the words of texts, or columns; None of other rows."""
+    texts = texts_in(X)
+    return table_in(X) if texts is None else WordCounts.of(texts)
 
 
 def as_inputs(X: np.ndarray) -> np.ndarray:

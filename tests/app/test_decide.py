@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -311,3 +313,28 @@ def test_a_limit_that_cannot_be_used_is_one_line_and_changes_nothing(out, capsys
     assert main(["decide", "--out", str(out), "--false-alarm-of", limit]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
     assert visible(out) == before
+
+
+DECIDE = """
+import sys
+from s2osc.cli.main import main
+assert main(["decide", "--out", sys.argv[1], *sys.argv[2:]]) == 0
+slow = ("pandas", "torch", "sklearn", "scipy.stats")
+print([name for name in slow if name in sys.modules], file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("change", [["--false-alarm", "0.1"], ["--guarantee", "pool"]])
+def test_another_decision_imports_no_library_that_it_does_not_need(out, change):
+    command = [sys.executable, "-c", DECIDE, str(out), *change]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_the_command_says_how_many_groups_there_are_and_may_be(out, capsys):
+    assert main(["decide", "--out", str(out), "--groups", "2"]) == 0
+    printed = capsys.readouterr().out
+    groups = summary_in(out)["audit"]["groups"]
+    assert groups["sentence"] in printed
+    assert groups["sentence"].startswith("2 groups, as asked for; so few items")
+    assert groups["sentence"] in (out / "report.html").read_text(encoding="utf-8")

@@ -300,7 +300,11 @@ BAD = {
     "a text column that is not there": ({"a": [1]}, ("--text-column=b",), "has no column `b`"),
     "a pool without the columns": ({"b": [1, 2]}, (), "the pool lacks columns .*: a; found: b"),
     "a pool of texts": ({"text": ["a"]}, (), "the pool holds texts, the known items hold tables"),
-    "words for numbers": ({"a": ["u", "v"]}, (), "`a` holds numbers in one file and words in the"),
+    "words for numbers": (
+        {"a": ["u", "v"]},
+        (),
+        r"`a` holds numbers \(such as .*\) in one file and words \(such as",
+    ),
     "an embedding for a table": (
         {"a": [1]},
         ("--embedding=wordllama",),

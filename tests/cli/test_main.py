@@ -48,7 +48,8 @@ def test_what_was_found_is_printed_and_nothing_goes_to_standard_error(
     assert "60 items in the pool" in printed
     rows = [line.split("│")[1:3] for line in printed.splitlines() if line.startswith("│")]
     scattered = str(audit["groups"]["number"])  # after the last group
-    names = {scattered: "unknown, scattered"}
+    near = {"0": "unknown, group 0, near top"}  # of most of its items the nearest known class
+    names = near | {scattered: "unknown, scattered"}
     assert {name.strip(): int(count) for name, count in rows} == counts["known"] | {
         names.get(group, f"unknown, group {group}"): n for group, n in counts["groups"].items()
     }
@@ -128,9 +129,10 @@ def test_very_many_classes_are_a_table_of_thirty_rows(tmp_path, capsys):
 def test_a_suggested_command_is_quoted_for_the_shell(finished, tmp_path, capsys):
     out = shutil.copytree(finished / "out", tmp_path / "it's mine")
     assert main(["decide", f"--out={out}", "--false-alarm=0.1"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if "s2osc decide" in line)
-    words = shlex.split(line.split("`")[1])
-    assert words == ["s2osc", "decide", "--out", str(out), "--false-alarm", "RATE"]
+    lines = (line for line in capsys.readouterr().out.splitlines() if "s2osc decide" in line)
+    words = [shlex.split(line.split("`")[1]) for line in lines]
+    wanted = [["--false-alarm", "RATE"], ["--groups", "N"]]
+    assert words == [["s2osc", "decide", "--out", str(out), *change] for change in wanted]
 
 
 def test_results_that_are_there_stay_as_they_are(finished, capsys):

@@ -153,7 +153,10 @@ def test_tables_that_cannot_be_used_are_one_line():
         choose_columns(Table({"row": np.arange(N)}))
     with pytest.raises(DataError, match="'gone' that is to be kept is not there; found: width"):
         choose_columns(a_table(), keep=["gone"])
-    with pytest.raises(DataError, match="`a` holds numbers in one file and words in the other"):
+    with pytest.raises(
+        DataError,
+        match=r"`a` holds numbers \(such as 1.0\) in one file and words \(such as 'x'\) in",
+    ):
         choose_columns(Table({"a": np.ones(3)}), Table({"a": words("x", "y")}))
 
 
@@ -178,3 +181,32 @@ GOOD = to_plain(choose_columns(a_table()))
 def test_an_encoder_that_a_stranger_wrote_is_checked(entry):
     with pytest.raises(ValueError, match="the table"):
         TableEncoder.from_json(entry)
+
+
+def test_a_column_that_is_empty_in_one_file_is_left_out():
+    full = {"width": np.arange(60.0) % 7, "colour": words(*["red", "blue"] * 30)}
+    empty = full | {"colour": np.full(60, np.nan)}
+    encoder = choose_columns(Table(full), Table(empty))
+    assert encoder.left_out == {"colour": "it is empty in one of the files"}
+    assert choose_columns(Table(full), Table(empty), keep=["colour"]).names == ["width", "colour"]
+
+
+def test_an_item_may_lack_what_a_column_holds():
+    encoder = choose_columns(a_table())
+    nothing = np.full(1, np.nan)
+    lacking = encoder.encode(Table({"width": words(""), "colour": nothing}), "it")
+    written = encoder.encode(Table({"width": nothing, "colour": words("")}), "it")
+    np.testing.assert_array_equal(lacking, written)
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"), [("{0}.5", "numbers that are written"), ("{0:02}.12.2024", "like 2024-12-31")]
+)
+def test_numbers_and_dates_that_came_as_words_are_called_so(cell, why):
+    assert why in why_left_out([words(*(cell.format(n) for n in range(1, 60)))])
+
+
+def test_dates_in_one_file_and_numbers_in_the_other_are_refused():
+    dates = {"when": np.datetime64("2024-01-01", "s") + np.arange(3)}
+    with pytest.raises(DataError, match=r"dates \(such as 2024-01-01\) in one file and numbers"):
+        choose_columns(Table(dates), Table({"when": np.arange(3)}))

@@ -10,6 +10,8 @@ import pytest
 
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import UnknownTest
+from s2osc.pipeline.group_tree import NumberEvidence
+from s2osc.pipeline.grouping.typical import GroupProfile
 from s2osc.report.page import write_report
 
 HOSTILE = "<script>alert(1)</script>"
@@ -396,3 +398,40 @@ def test_what_does_not_match_the_answers_is_refused(pool):
         pool(names=["a", "b", "c"])
     with pytest.raises(DataError, match="no items"):
         pool(n=0)
+
+
+def test_other_numbers_of_groups_show_texts_and_what_is_typical_of_them(tmp_path, pool, seeded):
+    inputs = seeded(pool())
+    inputs = replace(
+        inputs,
+        images=None,
+        texts=[f"about {name}" for name in inputs.names],
+        leaves=np.arange(len(inputs.names)) % 3,
+        profile=lambda answer: tuple(
+            GroupProfile(group, 1, "class 0", 1.0, (f"word {group}",), ())
+            for group in range(int(answer.groups.max()) + 1)
+        ),
+    )
+    write_report(tmp_path / "report.html", inputs, seed=0)
+    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    alternatives = text.split("Other numbers of groups")[1].split("What else does the pool hold?")[
+        0
+    ]
+    assert alternatives.count("about item-") >= 3
+    assert "word 2" in alternatives  # of the third of three groups
+
+
+def test_what_speaks_for_each_number_of_groups_is_said(tmp_path, pool, seeded):
+    inputs = seeded(pool())
+    groups = inputs.audit.groups
+    evidence = tuple(NumberEvidence(n, False, n / 4, 1 / (n + 1)) for n in range(3))
+    inputs = replace(
+        inputs,
+        audit=replace(inputs.audit, groups=replace(groups, evidence=evidence)),
+        leaves=np.arange(len(inputs.names)) % 3,
+    )
+    write_report(tmp_path / "report.html", inputs, seed=0)
+    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "2 groups are likely (74%), perhaps 3 (19%). What speaks for 2: 1 of 1 border is" in text
+    assert "no border in it is deeper than those within known classes" in text
+    assert "2 of 2 borders are deeper" in text

@@ -226,6 +226,21 @@ def test_without_a_budget_and_anything_unknown_no_questions_are_open(begun):
         answered(made.state, {names[0]: "a"})
 
 
+def test_a_group_that_comes_again_keeps_its_number(state):
+    letters = [letter for letter in "cd" if any(n[0] == letter for n in state.questions.names)]
+    before = {letter: group_of(state, letter) for letter in letters}
+    largest = next(letter for letter in letters if before[letter] == "group 0")
+    of_largest = [row for row, name in enumerate(NAMES) if name[0] == largest]
+    fewer = np.setdiff1d(np.arange(len(NAMES)), of_largest[15:])
+    later = open_window(state, WINDOW[fewer], [NAMES[row] for row in fewer], ASKING, device="cpu")
+    assert {letter: group_of(later.state, letter) for letter in letters} == before
+    assert later.notes == [
+        "Of the groups without a name in the window before: groups 0, 1 are the same again"
+    ]
+    solution = later.recognition.solution
+    assert solution.audit(["a", "b"]).groups.groups == solution.model.grouping.groups
+
+
 def test_the_next_window_closes_the_questions_of_the_last(state):
     later = opened(state, slice(0, 60))
     assert later.state.n_windows == 2

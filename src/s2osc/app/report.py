@@ -50,6 +50,7 @@ def write_page(path: Path, result: Result, out: Path, drawing: Drawing | None = 
         images=result.images,
         texts=result.texts,
         profiles=result.profiles,
+        profile=result.profile,
         audit=result.audit,
         summary=result.summary.to_json(),
         truth=result.truth,

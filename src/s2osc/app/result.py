@@ -23,7 +23,7 @@ from s2osc.pipeline.audit.check import Check
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
-from s2osc.pipeline.grouping.typical import GroupProfile, profile_groups
+from s2osc.pipeline.grouping.typical import GroupProfile, WordCounts, profile_groups
 from s2osc.pipeline.model_description import Preparation
 from s2osc.report.drawing import Question
 from s2osc.settings import change, flatten
@@ -80,7 +80,15 @@ class Result:
     @cached_property
     def profiles(self) -> tuple[GroupProfile, ...]:
         """What is typical of each group."""
-        return profile_groups(self.answer, self.classes, self.items)
+        return self.profile(self.answer)
+
+    def profile(self, answer: Answer) -> tuple[GroupProfile, ...]:
+        """What is typical of the groups of an answer for these items."""
+        return profile_groups(answer, self.classes, self._compared)
+
+    @cached_property
+    def _compared(self) -> WordCounts | Table | None:
+        return WordCounts.of(self.items) if isinstance(self.items, np.ndarray) else self.items
 
     @cached_property
     def metrics(self) -> dict[str, float]:

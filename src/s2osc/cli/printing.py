@@ -3,7 +3,7 @@
 import os
 import shlex
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from s2osc.app.summary import Summary
+    from s2osc.pipeline.grouping.typical import GroupProfile
 
 MOST_ROWS = 30
 """Classes or groups that a printed table names."""
+MOSTLY = 0.5
+"""Of the items of a group, from which on their nearest known class is named."""
 LONGEST_WORDS = 50
 """Characters of what is typical of a group."""
 
@@ -40,6 +43,9 @@ def show_result(summary: "Summary", out: Path, *, seconds: float) -> None:
     if summary.audit:
         command = f"s2osc decide --out {quoted(out)} --false-alarm RATE"
         say(f"  {'scores.parquet':<18} for `{command}`")
+        if summary.audit.groups and summary.counts.groups:
+            command = f"s2osc decide --out {quoted(out)} --groups N"
+            say(f"Other groups: `{command}`; --merge A,B makes one of two, --split A two of one")
         if not summary.audit.checked:
             say(f"To measure the answer by 30 labels of yours: s2osc check --out {quoted(out)}")
         say(f"To name, correct and go on in a browser: s2osc page --results {quoted(out)}")
@@ -65,7 +71,13 @@ def _show_found(summary: "Summary") -> None:
     """The audit's sentence, a small table, and notes."""
     from rich.table import Table
 
-    from s2osc.pipeline.audit.wording import limit, sentence, verdict
+    from s2osc.pipeline.audit.wording import (
+        limit,
+        number_of_groups,
+        sentence,
+        verdict,
+        what_speaks,
+    )
 
     say = printer()
     counts, audit = summary.counts, summary.audit
@@ -79,12 +91,20 @@ def _show_found(summary: "Summary") -> None:
     table.add_column("items", justify="right")
     _add_counts(table, counts.known, "{}", "classes")
     scattered = audit.groups.number if audit and audit.groups else None
-    profiles = {_group_name(each.group, scattered): each.typical for each in summary.profiles}
+    profiles = {
+        _group_name(each.group, scattered): each
+        for each in summary.profiles
+        if each.group != scattered  # nothing is typical of items that have nothing in common
+    }
     groups = {_group_name(int(group), scattered): n for group, n in counts.groups.items()}
     _add_counts(table, groups, "unknown, {}", "groups", words=profiles, style="bold")
     if counts.unsure:
         table.add_row("unsure", f"{counts.unsure:,}", style="italic")
     say(table, soft_wrap=False)
+    if audit and audit.groups and counts.groups:
+        say(number_of_groups(audit.groups), style="bold")
+        for number, words in what_speaks(audit.groups).items():
+            say(f"  {number}: {words}")
     for warning in summary.warnings:
         say(f"Note: {warning}", style="yellow")
 
@@ -104,19 +124,32 @@ def _add_counts(
     wording: str,
     what: str,
     *,
-    words: Mapping[str, Sequence[str]] | None = None,
+    words: Mapping[str, "GroupProfile"] | None = None,
     style: str | None = None,
 ) -> None:
     """A row for each class or group; of very many, those with the most items."""
-    words = words or {}
+    about = {name: _about(profile) for name, profile in (words or {}).items()}
     largest = sorted(counts, key=lambda name: -counts[name])
     rest = largest[MOST_ROWS:]
     for name in largest[:MOST_ROWS] if rest else counts:
-        typical = f": {shortened(', '.join(words[name]), LONGEST_WORDS)}" if words.get(name) else ""
-        table.add_row(wording.format(name) + typical, f"{counts[name]:,}", style=style)
+        table.add_row(wording.format(name) + about.get(name, ""), f"{counts[name]:,}", style=style)
     if rest:
         n_items = sum(counts[name] for name in rest)
         table.add_row(f"... and {len(rest):,} more {what}, see predictions.csv", f"{n_items:,}")
+
+
+def _about(profile: "GroupProfile") -> str:
+    """What to start the name of a group from: the nearest known class, and what is typical.
+
+    >>> from s2osc.pipeline.grouping.typical import GroupProfile
+    >>> _about(GroupProfile(0, 9, "owl", 0.9, ("beak", "wing"), ()))
+    ', near owl: beak, wing'
+    >>> _about(GroupProfile(0, 9, "owl", 0.4, (), ()))
+    ''
+    """
+    near = f", near {profile.nearest}" if profile.nearest_share >= MOSTLY else ""
+    typical = shortened(", ".join(profile.typical), LONGEST_WORDS)
+    return f"{near}: {typical}" if typical else near
 
 
 def printer() -> Callable[..., None]:

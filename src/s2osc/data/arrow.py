@@ -4,10 +4,12 @@ pyarrow imports pandas, if that is installed, before it looks at any array or li
 that a prediction of one item imports. From buffers it makes the same columns at once.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 
 def number_column(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
@@ -36,6 +38,18 @@ def text_column(texts: Iterable[str | None]) -> pa.Array:
     offsets = pa.py_buffer(ends.astype(np.int64 if wide else np.int32))
     kind = pa.large_string() if wide else pa.string()
     return pa.Array.from_buffers(kind, len(cells), [there, offsets, pa.py_buffer(b"".join(cells))])
+
+
+def numbers_in(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """The numbers of a column; NaN where one is missing.
+
+    >>> numbers_in(pa.array([1, 2])).tolist(), numbers_in(pa.array([1, None])).tolist()
+    ([1, 2], [1.0, nan])
+    """
+    if column.null_count:
+        column = pyarrow.compute.fill_null(column.cast(pa.float64(), safe=False), math.nan)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return np.from_dlpack(whole).copy()
 
 
 def _bits(values: np.ndarray) -> pa.Buffer:

@@ -39,6 +39,8 @@ LONGEST_WORD = 1_000  # characters, of those read from a saved model
 MOST_COLUMNS = 1_000_000
 MANY_WORDS = 3.0
 """In a cell, on average: from there on they are sentences."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T].*)?")
 UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 SHOWN_COLUMNS = 12
 LONGEST_CELL = 60  # characters
@@ -129,7 +131,7 @@ class TableEncoder:
             numbers = _side_by_side(table.columns[column.name] for column in self.numbers)
             parts.append(self._imputer.transform(numbers))
         if self.words:
-            words = [table.columns[column.name].astype(object) for column in self.words]
+            words = [as_words(table.columns[column.name]) for column in self.words]
             parts.append(self._one_hot.transform(np.stack(words, axis=1)))
         return check_inputs(np.concatenate(parts, axis=1), what)
 
@@ -143,7 +145,8 @@ class TableEncoder:
             )
         for kind, columns in (("number", self.numbers), ("word", self.words)):
             for column in columns:
-                if table.columns[column.name].dtype.kind not in KINDS[kind]:
+                values = table.columns[column.name]
+                if values.dtype.kind not in KINDS[kind] and not _is_missing(values).all():
                     raise DataError(
                         f"{what} holds other values than {kind}s in the column `{column.name}`; "
                         f"give {kind}s as in the labelled items"
@@ -217,11 +220,15 @@ def choose_columns(*tables: Table, keep: Sequence[str] = ()) -> TableEncoder:
     left_out: dict[str, str] = {}
     for name in names:
         parts = [table.columns[name] for table in tables]
-        if len({values.dtype == object for values in parts}) > 1:
+        there = [values for values in parts if not _is_missing(values).all()]
+        if len({_kind(values) for values in there}) > 1:
+            kinds = [f"{_kind(values)} (such as {_example(values)})" for values in there]
             raise DataError(
-                f"the column `{name}` holds numbers in one file and words in the other; "
+                f"the column `{name}` holds {kinds[0]} in one file and {kinds[1]} in the other; "
                 "give the same in both"
             )
+        if any(values.dtype == object for values in there):
+            parts = [as_words(values) for values in parts]
         if name not in keep and (why := why_left_out(parts)):
             left_out[name] = why
         elif parts[0].dtype == object:
@@ -268,9 +275,10 @@ def why_left_out(parts: Sequence[np.ndarray]) -> str:
     >>> why_left_out([np.arange(100) % 90])
     ''
     """
+    empty = [bool(_is_missing(part).all()) for part in parts]
+    if any(empty):
+        return "it is empty" if all(empty) else "it is empty in one of the files"
     values = np.concatenate(parts)
-    if _is_missing(values).all():
-        return "it is empty"
     if values.dtype == object:
         return _why_no_words(values)
     if len(values) < FEWEST_ROWS or _is_missing(values).any():
@@ -293,7 +301,11 @@ def _why_no_words(values: np.ndarray) -> str:
     if n_covered >= COVERED * len(values) or len(values) < FEWEST_ROWS:
         return ""
     if sum(len(value.split()) for value in there) >= MANY_WORDS * len(there):
-        return "sentences, which --text-column reads"
+        return "sentences, which --text-column reads; in Python, give the column alone as X"
+    if all(NUMBER.fullmatch(value) for value in there):
+        return "numbers that are written as text; write them as numbers"
+    if all(OTHER_DATE.fullmatch(value) for value in there):
+        return "dates in a form that is not read; write them like 2024-12-31"
     return f"{plural(len(set(there)), 'word')}, most of which hardly any items share"
 
 
@@ -320,6 +332,28 @@ def _median(parts: Sequence[np.ndarray]) -> float:
     return float(np.nan_to_num(np.nanmedian(values))) if np.isfinite(values).any() else 0.0
 
 
+def as_words(values: np.ndarray) -> np.ndarray:
+    """Words; a column without any value may have come as one of numbers.
+
+    >>> as_words(np.array([np.nan])).tolist(), as_words(np.array(["red"], object)).tolist()
+    ([''], ['red'])
+    """
+    return values if values.dtype == object else np.full(len(values), "", object)
+
+
+def _kind(values: np.ndarray) -> str:
+    return {"O": "words", "M": "dates"}.get(values.dtype.kind, "numbers")
+
+
+def _example(values: np.ndarray) -> str:
+    """The first value that tells a column's kind: of words, one that is no number."""
+    there = values[~_is_missing(values)].tolist()
+    if values.dtype.kind == "M":
+        return _shown(values[~_is_missing(values)][0])
+    odd = [v for v in there if isinstance(v, str) and not NUMBER.fullmatch(v)]
+    return repr((odd or there)[0])[:LONGEST_CELL]
+
+
 def _is_missing(values: np.ndarray) -> np.ndarray:
     if values.dtype == object:
         return values == ""
@@ -332,6 +366,9 @@ def _side_by_side(columns: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def as_numbers(values: np.ndarray) -> np.ndarray:
+    """Numbers, and dates in days; a column without any value may have come as one of words."""
+    if values.dtype == object:
+        return np.full(len(values), np.nan)
     if values.dtype.kind != "M":
         return values.astype(np.float64)
     seconds = values.astype("datetime64[s]")

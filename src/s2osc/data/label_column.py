@@ -43,6 +43,13 @@ def without_missing(y: Any) -> Any:
     return labels
 
 
+def check_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The known classes, rising, and the number of the class of each labelled row."""
+    classes, labels = np.unique(y[~rows_of_pool(y)], return_inverse=True)
+    check_classes(classes.tolist(), np.bincount(labels), len(y))
+    return classes, labels
+
+
 def check_classes(classes: list[Any], sizes: np.ndarray, n_rows: int) -> None:
     if len(classes) < 2:
         found = f"only the class {classes[0]!r}" if classes else "no class"

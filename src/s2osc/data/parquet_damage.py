@@ -133,7 +133,7 @@ def leaves_of(type_: pa.DataType) -> Iterator[pa.DataType]:
 def numbers_of(column: pa.Array) -> np.ndarray:
     """All numbers of a column, those of lists one after another; what is missing is left out."""
     values = column.flatten() if is_list(column.type) else column
-    return values.drop_null().to_numpy(zero_copy_only=False)
+    return np.from_dlpack(values.drop_null())
 
 
 def reach_of(numbers: np.ndarray) -> Reach:

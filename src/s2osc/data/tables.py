@@ -13,6 +13,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -22,6 +23,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from s2osc.data.arrow import numbers_in
 from s2osc.data.columns import Table
 from s2osc.data.parquet_damage import DamageCheck
 from s2osc.errors import DataError
@@ -53,9 +55,13 @@ TABLE_ADVICE = (
     "give `path` for image files, `text` for texts, one column of lists of numbers, or columns of "
     "numbers and words, beside `label`, `item` and `id`"
 )
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
+"""How dates begin that JSON and columns of words hold; a CSV reader knows them already."""
 NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 MOSTLY = 0.9
 """Of the cells of a column, by numbers, from which on others among them are mistakes."""
+NO_TIME = np.iinfo(np.int64).min
+"""What numpy holds where a time is missing."""
 LARGEST_FILE = 2**31 - 2
 """Bytes that Arrow reads at once, to see the types of columns in all rows."""
 
@@ -324,13 +330,21 @@ def column_values(column: pa.ChunkedArray, name: str, where: object) -> np.ndarr
         return column_values(column.cast(kind.value_type), name, where)
     if pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
         column = column.cast(pa.float64())
+    if pa.types.is_duration(kind):
+        column = column.cast(pa.duration("s"), safe=False).cast(pa.int64())
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("s"), safe=False).to_numpy().astype("datetime64[s]")
+        seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+        return numbers_in(seconds.fill_null(NO_TIME)).view("datetime64[s]")
     if _is_number(column.type):
-        values = column.to_numpy()
+        values = numbers_in(column)
         largest = np.nanmax(np.abs(values.astype(np.float64)), initial=0)
+        if np.isinf(largest):
+            raise DataError(
+                f"the column `{name}` of {where} holds {largest} in row "
+                f"{np.flatnonzero(np.isinf(values))[0]}; leave cells empty where there is no number"
+            )
         if largest > LARGEST_INPUT:
             raise DataError(
                 f"the column `{name}` of {where} holds {largest:g}, beyond {LARGEST_INPUT:g}; "
@@ -342,7 +356,25 @@ def column_values(column: pa.ChunkedArray, name: str, where: object) -> np.ndarr
     words = np.empty(len(column), object)
     words[:] = [clean_text(_text(cell)) for cell in column.to_pylist()]
     _check_words(words, name, where)
-    return words
+    return words if (dates := _dates_in(words)) is None else dates
+
+
+def _dates_in(words: np.ndarray) -> np.ndarray | None:
+    """Words that are dates or times as ISO 8601 writes them, "" being none; None of other words.
+
+    >>> _dates_in(np.array(["2024-02-29", "2024-03-01T12:00+01:00", ""], object)).astype(str)
+    array(['2024-02-29T00:00:00', '2024-03-01T11:00:00', 'NaT'], dtype='<U38')
+    >>> _dates_in(np.array(["2024-02-30"], object)), _dates_in(np.array([""], object))
+    (None, None)
+    """
+    if not any(words) or not all(ISO_DATE.match(word) for word in words if word):
+        return None
+    try:
+        times = [datetime.fromisoformat(word) if word else None for word in words]
+    except ValueError:
+        return None
+    in_utc = [t.astimezone(UTC).replace(tzinfo=None) if t and t.tzinfo else t for t in times]
+    return np.array(in_utc, "datetime64[s]")
 
 
 def _check_words(words: np.ndarray, name: str, where: object) -> None:

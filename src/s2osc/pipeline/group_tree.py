@@ -24,6 +24,17 @@ def median_number(chances: np.ndarray) -> int:
 
 
 @dataclass(frozen=True)
+class NumberEvidence:
+    """What speaks for a number of groups of some items."""
+
+    borders: int  # of the number - 1 between the groups, those deeper than any in a known class
+    next_border: bool  # whether one more would be, too, which speaks for more groups
+    silhouette: float  # how far the groups are apart, at most 1
+    smallest: float  # share of the items in the smallest group
+    by_silhouette: bool = False  # whether k-means has its best silhouette with so many groups
+
+
+@dataclass(frozen=True)
 class GroupTree:
     """A binary tree of m splits and m + 1 leaves; the first split is the root."""
 
@@ -136,10 +147,14 @@ class GroupTree:
         split: int | None = None,
     ) -> tuple[int, ...]:
         """Other groups: ``n`` of them, some of ``groups`` as one, or one of them in two."""
+        merge = np.ravel(merge).tolist()  # also of a single group, which is refused below
         if (n is not None) + bool(merge) + (split is not None) != 1:
             raise SettingsError("give a number of groups, or groups to merge, or one to split")
+        for value in (n, split, *merge):
+            if value is not None and not isinstance(value, int | np.integer):
+                raise SettingsError(f"{value!r:.50} is no number of a group; give whole numbers")
         if n is not None:
-            return self.cut(n)
+            return self.cut(int(n))
         return self.merge(groups, merge) if merge else self.split(groups, split or 0)
 
     def merge(self, groups: tuple[int, ...], which: Sequence[int]) -> tuple[int, ...]:

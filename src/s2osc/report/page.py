@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.resources import files
@@ -16,6 +16,7 @@ from markupsafe import Markup
 from s2osc.codec import JsonObject
 from s2osc.errors import DataError
 from s2osc.pipeline.audit.record import Audit
+from s2osc.pipeline.audit.wording import number_of_groups, what_speaks
 from s2osc.pipeline.grouping.typical import GroupProfile
 from s2osc.report import words
 from s2osc.report.alternatives import Alternative, find_alternatives
@@ -51,6 +52,7 @@ class ReportInputs:
     audit: Audit | None = None  # of a run with seeds, its classes named
     texts: list[str] | None = None  # (n,) what a person reads of each item; None: pictures, or none
     profiles: tuple[GroupProfile, ...] = ()  # what is typical of groups
+    profile: Callable[[Answer], tuple[GroupProfile, ...]] | None = None  # and of other groups
     seed_scores: np.ndarray | None = None  # (m,) float: unknown scores of the seeds
     folder: str = ""  # the result folder as the user typed it, for the commands shown
     questions: tuple[Question, ...] = ()  # of which the first are shown; from then on drawn
@@ -160,6 +162,8 @@ def render(inputs: ReportInputs, drawing: Drawing) -> str:
         profiles={profile.group: profile for profile in inputs.profiles},
         alternatives=others,
         names=inputs.names,
+        texts=inputs.texts,
+        what_speaks=_what_speaks(inputs.audit),
         alternative_pictures=drawing.pictures_of(
             np.unique(
                 [item for other in others for group in other.groups for item in group]
@@ -192,7 +196,19 @@ def _alternatives(inputs: ReportInputs, drawing: Drawing) -> list[Alternative]:
     found = inputs.audit.groups if inputs.audit else None
     if found is None or inputs.leaves is None or not inputs.answer.is_unknown.any():
         return []
-    return find_alternatives(found, inputs.leaves, inputs.answer, drawing, inputs.folder)
+    return find_alternatives(
+        found, inputs.leaves, inputs.answer, drawing, inputs.folder, inputs.profile
+    )
+
+
+def _what_speaks(audit: Audit | None) -> str:
+    """How likely the number of groups is, and what speaks for it."""
+    groups = audit.groups if audit else None
+    if groups is None:
+        return ""
+    evidence = what_speaks(groups).get(str(groups.number))
+    own = f" What speaks for {groups.number}: {evidence}." if evidence else ""
+    return f"{number_of_groups(groups)}{own}"
 
 
 def _questions(inputs: ReportInputs, drawing: Drawing) -> list[QuestionView]:

@@ -19,6 +19,7 @@ from s2osc.pipeline.solution import Solution
 from s2osc.progress import Stopwatch
 from s2osc.seeding import derive, rng
 from s2osc.stream.answers import check_unchanged, count_written, match_answers, resolve_answers
+from s2osc.stream.groups import with_earlier_numbers
 from s2osc.stream.history import UpdateRecord, WindowAudit, WindowRecord
 from s2osc.stream.learner import Learner, Recognition
 from s2osc.stream.names import (
@@ -55,6 +56,7 @@ class OpenWindow(NamedTuple):
     state: StreamState
     recognition: Recognition
     queries: Queries
+    notes: list[str]  # on groups that were there before
 
 
 class UpdatedStream(NamedTuple):
@@ -215,6 +217,7 @@ def open_window(
         recognition = (learner or state.learner).recognise(
             state.knowledge, window, seed=seed, device=device
         )
+        recognition, notes = with_earlier_numbers(recognition, state.questions)
         queries = choose_queries(
             asking,
             recognition.predictions,
@@ -231,7 +234,7 @@ def open_window(
         history=(*state.history, record),
         questions=questions,
     )
-    return OpenWindow(opened, recognition, queries)
+    return OpenWindow(opened, recognition, queries, notes)
 
 
 def check_window(state: StreamState, window: np.ndarray, names: Sequence[str]) -> None:

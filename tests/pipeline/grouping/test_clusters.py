@@ -189,3 +189,17 @@ def test_the_same_seed_gives_the_same_groups():
 def test_a_number_of_groups_below_one_is_refused(n_groups):
     with pytest.raises(SettingsError, match=f"is {n_groups}; give a number from 1"):
         ClusterSettings(n_groups=n_groups)
+
+
+def test_what_speaks_for_each_number_is_told():
+    unknown, _ = blobs(60, 40, 30)
+    evidence = grouped(unknown).evidence
+    assert len(evidence) > 4
+    assert [each.borders for each in evidence[:3]] == [0, 1, 2]
+    assert [each.next_border for each in evidence[:2]] == [True, True]
+    assert evidence[2].silhouette == max(each.silhouette for each in evidence)
+    assert evidence[2].smallest == pytest.approx(30 / 130, abs=0.01)
+
+
+def test_of_a_few_items_nothing_speaks_for_any_number():
+    assert grouped(blobs(8, 6)[0]).evidence == ()

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from s2osc.data.columns import Table
 from s2osc.pipeline.grouping.typical import (
+    WordCounts,
+    as_many,
     class_tf_idf,
     cliffs_delta,
     profile_groups,
@@ -41,7 +44,7 @@ def test_words_of_a_group_are_its_own_and_none_that_all_have():
     labels = ["fruit"] * 30 + ["tools"] * 30
     texts = np.array(easy_texts(labels, seed=0), object)
     answer = answer_of([0] * 30 + [UNKNOWN] * 30, [-1] * 30 + [0] * 30, [0] * 60)
-    (profile,) = profile_groups(answer, ("fruit",), texts)
+    (profile,) = profile_groups(answer, ("fruit",), WordCounts.of(texts))
     assert set(profile.typical) == set(profile.differs) == set(WORDS["tools"])
     assert (profile.items, profile.nearest, profile.nearest_share) == (30, "fruit", 1.0)
 
@@ -49,12 +52,14 @@ def test_words_of_a_group_are_its_own_and_none_that_all_have():
 def test_one_text_does_not_speak_for_its_group():
     texts = np.array(["plum", *["the drill"] * 9, *["the apple"] * 90], object)
     answer = answer_of([UNKNOWN] * 10 + [0] * 90, [0] * 10 + [-1] * 90, [0] * 100)
-    assert profile_groups(answer, ("fruit",), texts)[0].typical == ("drill",)
+    assert profile_groups(answer, ("fruit",), WordCounts.of(texts))[0].typical == ("drill",)
 
 
 def test_texts_without_words_have_none_that_are_typical():
     texts = np.array(["?", "!", "...", "-"], object)
-    (profile,) = profile_groups(answer_of([-1, -1, 0, 0], [0, 0, -1, -1], [0] * 4), ("a",), texts)
+    (profile,) = profile_groups(
+        answer_of([-1, -1, 0, 0], [0, 0, -1, -1], [0] * 4), ("a",), WordCounts.of(texts)
+    )
     assert profile.typical == ()
 
 
@@ -89,3 +94,14 @@ def test_images_have_a_nearest_class_and_no_words():
     (profile,) = profile_groups(answer_of([-1, -1, -1], [0, 0, 0], [1, 1, 0]), ("a", "b"), None)
     assert (profile.nearest, profile.nearest_share) == ("b", 0.6667)
     assert profile.typical == profile.differs == ()
+
+
+def test_the_chance_of_many_hits_is_the_binomial_one():
+    hits, p = np.array([0, 1, 3, 10]), np.array([0.2, 0.2, 0.9, 0.5])
+    np.testing.assert_allclose(as_many(hits, 10, p), stats.binom.sf(hits - 1, 10, p))
+
+
+def test_words_are_those_of_two_letters_or_more_in_small_letters():
+    found = WordCounts.of(["The a The", "Ärger über-all", "?"])
+    assert found.words.tolist() == ["all", "the", "ärger", "über"]
+    assert (found.text.tolist(), found.count.tolist()) == ([0, 1, 1, 1], [2, 1, 1, 1])

@@ -125,7 +125,7 @@ def window_files(
             device=device,
             n_known=sum(known.n_labels for known in before.classes),
             skipped=items.skipped,
-            notes=[*note_closed(before), *warned],
+            notes=[*note_closed(before), *opened.notes, *warned],
             seconds=clock.seconds,
         )
         run = replace(

@@ -13,7 +13,7 @@ import numpy as np
 
 from s2osc.codec import JsonObject, fields_from_plain, fields_to_plain, from_plain, to_plain
 from s2osc.pipeline.audit.statistics import Estimate, guessed_share
-from s2osc.pipeline.group_tree import GroupTree
+from s2osc.pipeline.group_tree import GroupTree, NumberEvidence
 
 SCHEMA = 1
 MOSTLY = 0.5
@@ -147,6 +147,7 @@ class GroupsAudit:
     groups: tuple[int, ...]  # the group of each leaf
     spreads: tuple[float, ...]  # of each leaf, over that of a known class
     n_episodes: int  # on known classes, that tell how probable a number is; 0: default weights
+    evidence: tuple[NumberEvidence, ...] = ()  # of one group, two groups, ...; none: unmeasured
 
     def __post_init__(self) -> None:
         n = self.tree.n_leaves
@@ -173,6 +174,11 @@ class GroupsAudit:
         order = np.argsort(-chances, kind="stable")
         return tuple((int(n) + 1, float(chances[n])) for n in order if chances[n] >= LIKELY)
 
+    @property
+    def likely(self) -> int:
+        """The number that is likely, whichever a person asked for."""
+        return self.tree.likely_number()
+
     def to_json(self) -> JsonObject:
         """The fields, after what a reader looks for, which follows from them."""
         return {
@@ -186,7 +192,7 @@ class GroupsAudit:
     def from_json(cls, value: Any, what: str = "groups") -> "GroupsAudit":
         if not isinstance(value, dict):
             raise ValueError(f"{what}: {value!r:.50} is not an object")
-        derived = ("number", "certainty", "alternatives")
+        derived = ("number", "certainty", "alternatives", "sentence", "what_speaks")
         return fields_from_plain(cls, {n: v for n, v in value.items() if n not in derived}, what)
 
 

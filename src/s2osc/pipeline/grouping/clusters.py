@@ -10,9 +10,16 @@ import numpy as np
 
 from s2osc.arrays import chunks, nearest_rows
 from s2osc.lazy import lazily
-from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree
+from s2osc.pipeline.group_tree import ONE_LEAF, GroupTree, NumberEvidence
 from s2osc.pipeline.grouping.classes import usual_class, walks_within
-from s2osc.pipeline.grouping.evidence import MOST_GROUPS, find_parts, measure_numbers
+from s2osc.pipeline.grouping.evidence import (
+    BY_SILHOUETTE,
+    LEAST_SHARE,
+    MEASURES,
+    MOST_GROUPS,
+    find_parts,
+    measure_numbers,
+)
 from s2osc.pipeline.grouping.item_selection import N_VOTES, choose_items
 from s2osc.pipeline.grouping.number import learn_number
 from s2osc.pipeline.grouping.space import Placed
@@ -49,6 +56,7 @@ class Grouping:
     spreads: np.ndarray  # (tree.n_leaves,) spread of a leaf over that of a known class
     radius: float  # items farther than this from their N_VOTES-th neighbour are scattered
     n_episodes: int  # that the tree's probabilities were learnt from; 0: default weights
+    evidence: tuple[NumberEvidence, ...] = ()  # of one group, two groups, ...; of a new fit alone
 
     @property
     def n_groups(self) -> int:
@@ -110,12 +118,14 @@ def group_unknown(
     asked = settings.n_groups
     parts = find_parts(items, max(MOST_GROUPS, asked or 1), random)
     chances, n_episodes = np.ones(1), 0
+    evidence: tuple[NumberEvidence, ...] = ()
     if len(np.unique(items, axis=0)) >= FEWEST:
         walks = walks_within(known.scaled, labels, random)
         model = learn_number(known.reduced, labels, walks, random)
         usual = usual_class(known.scaled, labels, walks)
-        chances = model.chances(measure_numbers(placed, parts, usual))
-        n_episodes = model.n_episodes
+        measures = measure_numbers(placed, parts, usual)
+        chances, n_episodes = model.chances(measures), model.n_episodes
+        evidence = evidence_of(measures, parts.slower_than(usual, len(measures)))
     likely = parts.tree.with_chances(chances).likely_number()
     number = likely if asked is None else min(asked, parts.tree.n_leaves)
     parts = parts.around(number)
@@ -128,6 +138,26 @@ def group_unknown(
         spreads=_spreads(items, parts.leaves, tree.n_leaves, known.scaled, labels),
         radius=radius,
         n_episodes=n_episodes,
+        evidence=evidence,
+    )
+
+
+def evidence_of(measures: np.ndarray, slower: np.ndarray) -> tuple[NumberEvidence, ...]:
+    """What people are told of the measures of each number, and of how slow each mode is."""
+    columns = dict(zip(MEASURES, measures.T, strict=True))
+    smallest = np.exp(columns["share of the smallest group"]) - LEAST_SHARE
+    is_best = np.any([columns[name] == 0 for name in BY_SILHOUETTE], axis=0)
+    return tuple(
+        NumberEvidence(
+            borders=int((slower[: number - 1] > 0).sum()),
+            next_border=bool(slower[number - 1] > 0),
+            silhouette=round(float(silhouette), 3),
+            smallest=round(float(share), 4),
+            by_silhouette=bool(number > 1 and is_best[number - 1]),
+        )
+        for number, (silhouette, share) in enumerate(
+            zip(columns["silhouette in the modes"], smallest, strict=True), start=1
+        )
     )
 
 

@@ -30,7 +30,10 @@ hierarchy = lazily("scipy.cluster.hierarchy")
 
 MOST_GROUPS = 15
 N_NEIGHBOURS = 40
+LEAST_SHARE = 0.005
+"""Added to the share of the smallest group, whose logarithm is taken."""
 SURE = (-1.0, 2.0)  # log odds beyond those of a class: past these, a mode could not be surer
+BY_SILHOUETTE = ("near the number by silhouette", "near the number by silhouette, scaled")
 MEASURES = {
     "silhouette in the modes": 1,
     "modes slower than a class": 1,
@@ -40,8 +43,7 @@ MEASURES = {
     "logarithm of the number": 0,
     "narrower than known classes": -1,
     "share of the smallest group": 1,
-    "near the number by silhouette": 1,
-    "near the number by silhouette, scaled": 1,
+    **dict.fromkeys(BY_SILHOUETTE, 1),
 }
 """What is measured, and whether more of it speaks for a number (1), against it (-1) or either."""
 PRIOR = frozenset({"one group", "number", "logarithm of the number"})
@@ -129,7 +131,7 @@ def measure_numbers(placed: Placed, parts: Parts, usual: UsualClass) -> np.ndarr
                 number,
                 np.log(number),
                 max(-np.log(spread / max(usual.spread, 1e-12) + 1e-6), 0.0),
-                np.log(np.bincount(groups).min() / len(items) + 0.005),
+                np.log(np.bincount(groups).min() / len(items) + LEAST_SHARE),
                 *(-abs(np.log(number / best)) for best in by_silhouette),
             ]
         )

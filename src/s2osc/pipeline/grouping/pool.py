@@ -50,4 +50,6 @@ def group_pool(
 def audit_groups(grouping: Grouping) -> GroupsAudit:
     """What the audit says about the groups."""
     spreads = tuple(round(float(value), 3) for value in grouping.spreads)
-    return GroupsAudit(grouping.tree, grouping.groups, spreads, grouping.n_episodes)
+    return GroupsAudit(
+        grouping.tree, grouping.groups, spreads, grouping.n_episodes, grouping.evidence
+    )

@@ -5,20 +5,20 @@ tables    the columns that set it apart, by Cliff's delta
 any       the known class that its items are nearest to, and how they differ from that class
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betainc
 
 from s2osc.data.columns import Table, as_numbers
-from s2osc.lazy import lazily
+from s2osc.metrics import average_ranks
 from s2osc.text import clean_text, rounded_percent
 from s2osc.types import Answer
 
-stats = lazily("scipy.stats")
-feature_extraction = lazily("sklearn.feature_extraction.text")
-
+WORD = re.compile(r"\b\w\w+\b")
 N_WORDS, N_COLUMNS = 8, 4
 BY_CHANCE = 0.001
 """A word is typical where so many texts of the group would have it by chance at most this often;
@@ -44,20 +44,19 @@ class GroupProfile:
 
 
 def profile_groups(
-    answer: Answer, classes: Sequence[str], items: np.ndarray | Table | None
+    answer: Answer, classes: Sequence[str], items: "WordCounts | Table | None"
 ) -> tuple[GroupProfile, ...]:
-    """A profile of each group; ``items`` are texts (n,), or rows of a table, None for others."""
+    """A profile of each group; ``items`` are words of texts, rows of a table, None for others."""
     assert answer.nearest is not None, "an answer for a pool has nearest classes"
     profiles = []
-    words = WordCounts.of(items) if isinstance(items, np.ndarray) else None
     for group in range(int(answer.groups.max(initial=-1)) + 1):
         inside = answer.groups == group
         if not inside.any():
             continue
         (nearest, n_nearest), *_ = Counter(answer.nearest[inside].tolist()).most_common(1)
         of_class = answer.labels == nearest
-        if words:
-            typical, differs = (words.typical(inside, others) for others in (~inside, of_class))
+        if isinstance(items, WordCounts):
+            typical, differs = (items.typical(inside, others) for others in (~inside, of_class))
         elif isinstance(items, Table):
             typical, differs = (
                 typical_columns(items, inside, others) for others in (~inside, of_class)
@@ -75,34 +74,49 @@ def profile_groups(
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each word is in each text."""
+    """How often each word is in each text, where it is in it at all."""
 
-    counts: "np.ndarray"  # (n, v), a sparse matrix of scipy
-    words: np.ndarray  # (v,)
+    text: np.ndarray  # (m,) the number of a text ...
+    word: np.ndarray  # (m,) ... and that of a word in it, each pair once
+    count: np.ndarray  # (m,) how often
+    words: np.ndarray  # (v,) rising
 
     @classmethod
-    def of(cls, texts: np.ndarray) -> "WordCounts | None":
-        """The words of texts in small letters; None where there are none."""
-        vectorizer = feature_extraction.CountVectorizer()
-        try:
-            counts = vectorizer.fit_transform(texts.tolist())
-        except ValueError:  # it finds no word
-            return None
-        return cls(counts, vectorizer.get_feature_names_out())
+    def of(cls, texts: Sequence[str] | np.ndarray) -> "WordCounts":
+        """The words of texts in small letters."""
+        counts = [Counter(WORD.findall(text.lower())) for text in texts]
+        words = sorted({word for found in counts for word in found})
+        number_of = {word: number for number, word in enumerate(words)}
+        return cls(
+            text=np.repeat(np.arange(len(counts)), [len(found) for found in counts]),
+            word=np.array([number_of[word] for found in counts for word in found], int),
+            count=np.array([n for found in counts for n in found.values()], int),
+            words=np.array(words, object),
+        )
 
     def typical(self, inside: np.ndarray, others: np.ndarray) -> tuple[str, ...]:
         """The most distinctive words of the texts inside, against others; none without others."""
-        if not others.any():
+        if not others.any() or not len(self.words):
             return ()
-        parts = [self.counts[np.flatnonzero(rows)] for rows in (inside, others)]
-        totals = np.stack([np.asarray(part.sum(0)).ravel() for part in parts])
-        having = [np.asarray((part > 0).sum(0)).ravel() for part in parts]
+        parts = [rows[self.text] for rows in (inside, others)]
+        v = len(self.words)
+        totals = np.stack([np.bincount(self.word[p], self.count[p], v) for p in parts])
+        having = [np.bincount(self.word[part], minlength=v) for part in parts]
         shares = having[0] / inside.sum(), having[1] / others.sum()
-        chance = stats.binom.sf(having[0] - 1, inside.sum(), (having[1] + 1) / (others.sum() + 2))
+        chance = as_many(having[0], int(inside.sum()), (having[1] + 1) / (others.sum() + 2))
         is_typical = (shares[0] >= MORE_FREQUENT * shares[1]) & (chance <= BY_CHANCE)
         scores = np.where(is_typical, class_tf_idf(totals)[0], 0)
         best = np.argsort(-scores, kind="stable")[:N_WORDS]
         return tuple(clean_text(str(self.words[word])) for word in best if scores[word] > 0)
+
+
+def as_many(hits: np.ndarray, n: int, p: np.ndarray) -> np.ndarray:
+    """The probability of so many hits or more among n, with probability p each.
+
+    >>> as_many(np.array([0, 1, 2]), 2, np.array([0.5, 0.5, 0.5])).tolist()
+    [1.0, 0.75, 0.25]
+    """
+    return np.asarray(np.where(hits > 0, betainc(np.maximum(hits, 1), n - hits + 1, p), 1.0))
 
 
 def class_tf_idf(counts: np.ndarray) -> np.ndarray:
@@ -174,6 +188,6 @@ def cliffs_delta(mine: np.ndarray, theirs: np.ndarray) -> float:
     >>> cliffs_delta(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
     0.75
     """
-    ranks = stats.rankdata(np.concatenate([mine, theirs]))[: len(mine)]
-    n_above = ranks.sum() - len(mine) * (len(mine) + 1) / 2  # ties count one half
+    of_mine = average_ranks(np.concatenate([mine, theirs]))[: len(mine)]
+    n_above = of_mine.sum() - len(mine) * (len(mine) + 1) / 2  # ties count one half
     return float(2 * n_above / (len(mine) * len(theirs)) - 1)
