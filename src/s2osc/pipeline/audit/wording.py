@@ -22,7 +22,7 @@ from s2osc.pipeline.audit.record import (
 )
 from s2osc.pipeline.audit.statistics import CONFIDENCE, Estimate
 from s2osc.pipeline.group_tree import NumberEvidence
-from s2osc.text import at_least, at_most, listed, percent, plural, rounded_percent
+from s2osc.text import at_least, at_most, listed, percent, plural
 
 RARE = 0.01
 """Rates below it are counted in 1,000 instead of in 100."""
@@ -272,7 +272,7 @@ def evidence_in_words(number: int, evidence: NumberEvidence) -> str:
     >>> evidence_in_words(1, NumberEvidence(0, True, 0.0, 1.0))
     'a border deeper than those within known classes runs through it, which speaks for more'
     >>> evidence_in_words(3, NumberEvidence(2, False, 0.617, 0.2163))
-    '2 of 2 borders are deeper than those within known classes, silhouette 0.62, smallest 21.6%'
+    '2 of 2 borders are deeper than those within known classes, silhouette 0.62'
     """
     deep = "deeper than those within known classes"
     if number == 1 and evidence.next_border:
@@ -282,7 +282,7 @@ def evidence_in_words(number: int, evidence: NumberEvidence) -> str:
     are = "is" if evidence.borders == 1 else "are"
     found = (
         f"{evidence.borders} of {plural(number - 1, 'border')} {are} {deep}, silhouette "
-        f"{evidence.silhouette:.2f}, smallest {rounded_percent(evidence.smallest)}"
+        f"{evidence.silhouette:.2f}"
     )
     best = ", as many as k-means by its silhouette" if evidence.by_silhouette else ""
     more = "; so is one more border, which speaks for more" if evidence.next_border else ""
