@@ -47,6 +47,7 @@ def test_the_unknown_share_has_one_figure_and_a_range_rounded_outwards(figures, 
 
 
 NOTHING = make_audit(
+    test=UnknownTest(p_value=0.4, level=0.01),
     nothing_unknown=True,
     unknown_share=Estimate(0.0, 0.0, 0.021),
     known_accuracy=Estimate(0.98, 0.97, 0.99),
@@ -97,6 +98,14 @@ def test_where_only_a_large_class_would_be_found_nothing_is_concluded():
         "or check a few of the pool."
     )
     assert "nothing in this pool" not in told
+
+
+@pytest.mark.parametrize(("p_value", "tells"), [(0.032, False), (0.1, False), (0.11, True)])
+def test_a_small_p_value_that_is_no_discovery_is_no_reason_to_say_nothing(p_value, tells):
+    told = sentence(replace(NOTHING, test=UnknownTest(p_value=p_value, level=0.01)))
+    assert told.startswith("As far as" if tells else "Cannot tell")
+    assert (f"(p = {p_value}; tested at the 1% level)" in told) != tells
+    assert ("nothing in this pool" in told) == tells
 
 
 def test_where_something_is_found_it_does_not_matter_how_little_could_have_been():

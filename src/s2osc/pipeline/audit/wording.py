@@ -32,6 +32,8 @@ SHIFTED = 2.0
 MOST_NAMED = 3
 CANNOT_TELL = 0.1
 """Where only larger classes would have been found, nothing is concluded from finding none."""
+SUSPICIOUS = 10
+"""Times the level: a p-value up to that is no discovery, and no reason to say "nothing"."""
 OTHER_SOURCE = "This pool seems to come from another source than the labelled items"
 
 
@@ -144,6 +146,13 @@ def _nothing_unknown(audit: Audit) -> str:
             "told from each other, so a class that is not known need not stand out "
             f"({_wrong_names(audit)}); label more items of the known classes, or check a few of "
             "the pool."
+        )
+    if audit.test.p_value <= SUSPICIOUS * audit.test.level:
+        return (
+            "Cannot tell whether anything in this pool is unknown: more of it looks strange than of "
+            f"{items}, but chance alone may do that ({_chance(audit.test.p_value)}; tested at the "
+            f"{percent(audit.test.level)} level); label more items of the known classes, or check "
+            "a few of the pool."
         )
     findable = ""
     if share is not None:
