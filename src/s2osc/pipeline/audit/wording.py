@@ -149,8 +149,8 @@ def _nothing_unknown(audit: Audit) -> str:
         )
     if audit.test.p_value <= SUSPICIOUS * audit.test.level:
         return (
-            "Cannot tell whether anything in this pool is unknown: more of it looks strange than of "
-            f"{items}, but chance alone may do that ({_chance(audit.test.p_value)}; tested at "
+            "Cannot tell whether anything in this pool is unknown: more of it looks strange than "
+            f"of {items}, but chance alone may do that ({_chance(audit.test.p_value)}; tested at "
             f"the {percent(audit.test.level)} level); label more items of the known classes, or "
             "check a few of the pool."
         )
