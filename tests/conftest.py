@@ -44,6 +44,8 @@ ROUGHLY: dict[str, Any] = {
     "s2osc.pipeline.grouping.number.EPISODES": lambda users: replace(users, n_episodes=2),
     # A quarter asks whether a change of few items that could be compared explains a discovery.
     "s2osc.pipeline.sources.matched.MANY_COMPARED": 0,
+    # Few photos go through a backbone as many do: in half as many pixels.
+    "s2osc.nets.backbones.FEW_PHOTOS": 0,
 }
 """What tests do with less than users get, where its worth is not what they test."""
 AS_USERS_GET_IT: dict[str, Any] = {}

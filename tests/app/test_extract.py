@@ -19,6 +19,7 @@ from s2osc.app.request import Request, choose_method
 from s2osc.data.images import InputShape
 from s2osc.data.inputs import open_known_and_pool
 from s2osc.errors import ModelError
+from s2osc.nets import backbones
 from s2osc.nets.backbones import Backbone
 from s2osc.pipeline.model_description import BackboneEntry
 from s2osc.pipeline.storage import load_model
@@ -106,6 +107,17 @@ def test_the_backbone_and_the_preset_are_chosen_by_the_images_and_the_request(
     vectors = represented.backbone is not None
     chosen, _ = choose_method(request, "cpu", vectors=vectors, n_labelled=60)
     assert (represented.backbone, chosen) == expected
+
+
+@pytest.mark.parametrize(("n_items", "side"), [(2_500, 192), (2_501, 128), (None, 128)])
+def test_few_photos_are_seen_in_more_pixels(tmp_path, monkeypatch, n_items, side):
+    monkeypatch.setattr(backbones, "FEW_PHOTOS", 2_500)
+    opened = open_known_and_pool(*write(tmp_path, 240))
+    represented = choose_representation(
+        opened, run(), device="cpu", named=named_backbone("auto", "cpu"), n_items=n_items
+    )
+    assert (represented.shape.height, represented.shape.width) == (side, side)
+    assert represented.preparation.side == side
 
 
 # A run with the backbone; one without it is below, and the rest differ in the choice alone.

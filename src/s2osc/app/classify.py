@@ -74,7 +74,9 @@ def classify_files(
                 )
             with clock("representation"):
                 request = choose_by_time(opened, request, device)
-                represented = choose_representation(opened, request, device=device, named=named)
+                represented = choose_representation(
+                    opened, request, device=device, named=named, n_items=opened.n_items
+                )
             with clock("read"):
                 known_items, pool_items = opened.read(represented.shape)
         where = corrections if isinstance(corrections, Path) else "the corrections"

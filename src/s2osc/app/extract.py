@@ -4,7 +4,7 @@ Small networks that start from scratch learn digits and icons, but too little fr
 photos or texts; heads on the features of a network that was trained on a million do.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from s2osc.nets.backbones import (
     SIDE,
     Backbone,
     load_backbone,
+    side_of_features,
 )
 from s2osc.nets.features import compute_photo_items
 from s2osc.nets.text_features import compute_text_features
@@ -195,7 +196,14 @@ def is_in_colour(shape: InputShape) -> bool:
 
 def largest_side(backbone: Backbone) -> int:
     """The longest side, in pixels, that images for a backbone are brought to."""
-    return SIDE if backbone.name in EFFICIENTNETS else backbone.side
+    return SIDE if backbone.first_stage is not None else backbone.side
+
+
+def fitted_to(backbone: Backbone, n_photos: int) -> Backbone:
+    """The backbone for so many photos: our own see few of them in more pixels."""
+    if backbone.name not in EFFICIENTNETS or backbone.first_stage is not None:
+        return backbone
+    return replace(backbone, side=side_of_features(n_photos))
 
 
 def make_extractor(backbone: Backbone, shape: InputShape, *, flip: bool) -> FeatureExtractor:

@@ -15,6 +15,7 @@ from s2osc.app.extract import (
     TableExtractor,
     TextExtractor,
     are_photos,
+    fitted_to,
     is_in_colour,
     largest_side,
     make_extractor,
@@ -62,11 +63,17 @@ def read_known(path: Path, request: Request, device: str) -> tuple[Items, Repres
 
 
 def choose_representation(
-    opened: OpenSources | OpenKnown, request: Request, *, device: str, named: Backbone | None
+    opened: OpenSources | OpenKnown,
+    request: Request,
+    *,
+    device: str,
+    named: Backbone | None,
+    n_items: int | None = None,
 ) -> Representation:
     """Images as they are, through the backbone that the user named, or through the usual one.
 
-    Texts go through a model of texts, and tables by their columns.
+    Texts go through a model of texts, and tables by their columns. ``n_items`` are all there will
+    be; None: nobody knows, as in a stream.
     """
     shape = opened.shape(request.side)
     check_kind(shape.kind, request)
@@ -81,6 +88,8 @@ def choose_representation(
         named = usual_backbone(opened, shape, request, device)
     if named is None:
         return Representation(shape)
+    if n_items is not None:
+        named = fitted_to(named, n_items)
     # A backbone takes larger images than small networks do.
     shape = opened.shape(request.side, largest=largest_side(named))
     _, method = choose_method(request, device, vectors=True)

@@ -127,6 +127,11 @@ class OpenSources:
         return _shape_of([self.known, self.pool], self.headers, side, **largest)
 
     @property
+    def n_items(self) -> int:
+        """Labelled items and those of the pool, also those that cannot be read."""
+        return sum(self.n_of_class.values()) + len(self.pool.names)
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         return self.known, self.pool
 

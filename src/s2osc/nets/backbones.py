@@ -29,6 +29,9 @@ EFFICIENTNETS = tuple(SCALES)
 SIDE = 128
 """Pixels that images are brought to, small ones too: enlarged, what they show is as large as what
 the network was trained on (decision 29)."""
+FEW_SIDE, FEW_PHOTOS = 192, 2_500
+"""The same of at most so many photos, labelled ones and the pool together: the larger they are, the
+better the network knows what they show, and few of them take minutes at most."""
 TRAINED_SIDE = 96
 """The same of small images where stages of the network are trained, which takes longest."""
 DEFAULT_SIDE = 224  # what most networks were trained on
@@ -105,6 +108,11 @@ def choose_side(height: int, width: int, first_stage: int | None = None) -> int:
     """
     is_small = max(height, width) <= TRAINED_SIDE
     return TRAINED_SIDE if is_small and first_stage is not None else SIDE
+
+
+def side_of_features(n_photos: int) -> int:
+    """Pixels to bring so many photos to that become features."""
+    return FEW_SIDE if n_photos <= FEW_PHOTOS else SIDE
 
 
 def resize(pixels: Tensor, side: int) -> Tensor:

@@ -12,6 +12,7 @@ from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import COMPARED_SIDE
 from s2osc.data.splits import RELEASED_SPLIT, SINGLE_UNKNOWN, Protocol
 from s2osc.errors import SettingsError
+from s2osc.nets.backbones import FEW_SIDE
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.presets import ABLATIONS, FAST, HEADS, PLAIN, TUNED
 from s2osc.settings import NamedSettings, change
@@ -261,13 +262,14 @@ POOLS = {
         task=PoolTask(side=COMPARED_SIDE),
     ),
     "few-photos": Experiment(
-        "Few small photos as users get them, features of EfficientNet-Lite0 at 128 px: half of the "
+        "Few small photos as users get them, features of EfficientNet-Lite0 at 192 px: half of the "
         "classes known, one unknown; all there is",
         Protocol(sizes=(1_500, 1_000, 3_000), shrink=True),
         {"auto": HEADS},
         SEEDED,
         ("cinic10_sample",),
         "efficientnet-lite0",
+        task=PoolTask(side=FEW_SIDE),
     ),
     "tuned": Experiment(
         "EfficientNet-Lite0 at 96 px, its upper stages trained: half of the classes known, one "
