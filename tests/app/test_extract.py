@@ -109,7 +109,7 @@ def test_the_backbone_and_the_preset_are_chosen_by_the_images_and_the_request(
     assert (represented.backbone, chosen) == expected
 
 
-@pytest.mark.parametrize(("n_items", "side"), [(2_500, 192), (2_501, 128), (None, 128)])
+@pytest.mark.parametrize(("n_items", "side"), [(2_500, 224), (2_501, 128), (None, 128)])
 def test_few_photos_are_seen_in_more_pixels(tmp_path, monkeypatch, n_items, side):
     monkeypatch.setattr(backbones, "FEW_PHOTOS", 2_500)
     opened = open_known_and_pool(*write(tmp_path, 240))

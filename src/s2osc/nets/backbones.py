@@ -29,9 +29,9 @@ EFFICIENTNETS = tuple(SCALES)
 SIDE = 128
 """Pixels that images are brought to, small ones too: enlarged, what they show is as large as what
 the network was trained on (decision 29)."""
-FEW_SIDE, FEW_PHOTOS = 192, 2_500
-"""The same of at most so many photos, labelled ones and the pool together: the larger they are, the
-better the network knows what they show, and few of them take minutes at most."""
+FEW_SIDE, FEW_PHOTOS = 224, 2_500
+"""The same of at most so many photos, labelled ones and the pool together: as many pixels as the
+network was trained with. Few of them take minutes at most."""
 TRAINED_SIDE = 96
 """The same of small images where stages of the network are trained, which takes longest."""
 DEFAULT_SIDE = 224  # what most networks were trained on

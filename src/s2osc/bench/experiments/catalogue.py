@@ -262,7 +262,7 @@ POOLS = {
         task=PoolTask(side=COMPARED_SIDE),
     ),
     "few-photos": Experiment(
-        "Few small photos as users get them, features of EfficientNet-Lite0 at 192 px: half of the "
+        "Few small photos as users get them, features of EfficientNet-Lite0 at 224 px: half of the "
         "classes known, one unknown; all there is",
         Protocol(sizes=(1_500, 1_000, 3_000), shrink=True),
         {"auto": HEADS},
