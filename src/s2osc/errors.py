@@ -58,5 +58,5 @@ def collect_warnings() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", S2OSCWarning)
         yield texts
-    said = (str(w.message) for w in caught if issubclass(w.category, S2OSCWarning))
-    texts += dict.fromkeys(said)  # once each
+    messages = (str(w.message) for w in caught if issubclass(w.category, S2OSCWarning))
+    texts += dict.fromkeys(messages)  # once each

@@ -71,13 +71,8 @@ def _show_found(summary: "Summary") -> None:
     """The audit's sentence, a small table, and notes."""
     from rich.table import Table
 
-    from s2osc.pipeline.audit.wording import (
-        limit,
-        number_of_groups,
-        sentence,
-        verdict,
-        what_speaks,
-    )
+    from s2osc.pipeline.audit.groups_in_words import number_of_groups, what_speaks
+    from s2osc.pipeline.audit.wording import limit, sentence, verdict
 
     say = printer()
     counts, audit = summary.counts, summary.audit

@@ -6,8 +6,8 @@ from shlex import quote
 
 import numpy as np
 
+from s2osc.pipeline.audit.groups_in_words import evidence_in_words
 from s2osc.pipeline.audit.record import GroupsAudit
-from s2osc.pipeline.audit.wording import evidence_in_words
 from s2osc.pipeline.grouping.typical import GroupProfile
 from s2osc.report.drawing import Drawing, typical
 from s2osc.text import percent

@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from s2osc.codec import JsonObject
 from s2osc.errors import DataError
+from s2osc.pipeline.audit.groups_in_words import number_of_groups, what_speaks
 from s2osc.pipeline.audit.record import Audit
-from s2osc.pipeline.audit.wording import number_of_groups, what_speaks
 from s2osc.pipeline.grouping.typical import GroupProfile
 from s2osc.report import words
 from s2osc.report.alternatives import Alternative, find_alternatives
