@@ -1,6 +1,7 @@
 """The benchmarks: what they compare is the same, and their bounds hold."""
 
 import importlib.util
+import json
 import sys
 from copy import deepcopy
 from dataclasses import replace
@@ -27,6 +28,7 @@ def load(name):
 
 step_of_g, scoring, whole_runs = load("step_of_g"), load("scoring"), load("whole_runs")
 grouping, number_of_groups = load("grouping"), load("number_of_groups")
+hard_groups = load("hard_groups")
 constants = load("constants")
 scale = load("scale")
 
@@ -131,6 +133,19 @@ def test_default_weights_are_learnt_from_files(tmp_path, capsys, monkeypatch):
     assert lines[0] == "3 pools"  # three of six classes are known
     assert len(lines) == 1 + len(number_of_groups.MEASURES) + 1
     assert lines[-1].startswith("walk in a class: [")
+
+
+def test_groups_are_found_where_that_is_hard(monkeypatch, tmp_path, capsys):
+    """Blobs far apart: one class with two sides is two groups, and a twentieth is one by itself."""
+    vectors, labels = make_blobs(150, 8, distance=30.0)
+    np.savez(tmp_path / "blobs.npz", x=vectors, y=labels)
+    for name, value in {"N_ROUNDS": 1, "N_LABELLED": 40, "N_IN_POOL": 20, "N_UNKNOWN": 150}.items():
+        monkeypatch.setattr(hard_groups, name, value)
+    hard_groups.main([str(tmp_path / "blobs.npz"), "--to", str(tmp_path / "found.json")])
+    printed = capsys.readouterr().out
+    assert printed.count("of 1 (") == len(hard_groups.KINDS)
+    assert "| blobs | 0 of 1 (2.0) |" in printed
+    assert len(json.loads((tmp_path / "found.json").read_text())) == len(hard_groups.KINDS)
 
 
 def test_a_constant_is_moved_wherever_it_is_used_and_put_back():
