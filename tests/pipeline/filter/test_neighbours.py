@@ -204,8 +204,13 @@ def test_a_few_items_have_one_neighbour_each(n):
 # The lack of known neighbours
 
 
+def among_all(rows):
+    """Neighbours whose distances do not matter."""
+    return Neighbours(rows, np.ones(rows.shape), np.arange(len(rows)))
+
+
 def test_the_lack_of_known_neighbours_by_hand():
-    near = Neighbours(np.array([[1, 2, 3], [2, 3, 0], [3, 1, 0], [2, 1, 0]]))
+    near = among_all(np.array([[1, 2, 3], [2, 3, 0], [3, 1, 0], [2, 1, 0]]))
     known = np.array([0.0, 0.0, 1.0, 1.0])  # half of all: 1.5 of 3 would be usual, 1 of 2
     np.testing.assert_allclose(
         lack_of_known(near, known, 3), [1 - 2 / 1.5, 1 - 2 / 1.5, 1 - 1 / 1.5, 1 - 1 / 1.5]
@@ -216,14 +221,14 @@ def test_the_lack_of_known_neighbours_by_hand():
 
 def test_where_nobody_known_lives_the_lack_is_whole():
     points, labels = make_blobs(60, 2, distance=20)
-    near = Neighbours(find(points))
+    near = among_all(find(points))
     lack = lack_of_known(near, (labels == 0).astype(float), 10)
     np.testing.assert_allclose(lack[labels == 1], 1.0)
     assert lack[labels == 0].max() < 0
 
 
 def test_whether_an_item_is_a_seed_does_not_enter_its_own_score():
-    near = Neighbours(find(cloud(100)))
+    near = among_all(find(cloud(100)))
     known = (np.arange(100) % 4 == 0).astype(float)
     changed = known.copy()
     changed[7] = 1.0
@@ -233,7 +238,7 @@ def test_whether_an_item_is_a_seed_does_not_enter_its_own_score():
 
 
 def test_without_known_items_every_lack_is_whole():
-    near = Neighbours(find(cloud(40)))
+    near = among_all(find(cloud(40)))
     np.testing.assert_array_equal(lack_of_known(near, np.zeros(40), 4), 1.0)
 
 
@@ -303,14 +308,25 @@ def test_labelled_items_read_off_the_neighbours_are_those_that_a_search_finds(ma
     np.testing.assert_array_equal(read_off.votes, searched.votes)
 
 
-def test_neighbours_among_a_sample_do_not_tell_the_labelled_ones(monkeypatch):
+def test_of_a_sample_that_holds_enough_labelled_items_these_are_the_ones(monkeypatch):
+    points, rows = cloud(400), np.arange(100, 250)
+    monkeypatch.setattr(neighbours, "MOST_REFERENCES", 250)
+    near = find_neighbours(points, len(points), seed=0, what="")
+    drawn = np.intersect1d(rows, near.searched)
+    assert len(drawn) < len(rows)
+    searched = nearest_labelled(points, drawn, drawn % 3, 3, seed=0, what="")
+    found = nearest_labelled(points, rows, rows % 3, 3, neighbours=near, seed=0, what="")
+    np.testing.assert_allclose(found.distance, searched.distance, atol=1e-6)
+    np.testing.assert_array_equal(found.votes, searched.votes)
+
+
+def test_a_sample_that_holds_few_labelled_items_does_not_tell_the_nearest(monkeypatch):
     points, rows = cloud(400), np.arange(100, 250)
     searched = nearest_labelled(points, rows, rows % 3, 3, seed=0, what="")
-    monkeypatch.setattr(neighbours, "MOST_REFERENCES", 200)
-    few = find_neighbours(points, len(points), seed=0, what="")
-    assert few.distance is None
-    found = nearest_labelled(points, rows, rows % 3, 3, neighbours=few, seed=0, what="")
-    np.testing.assert_allclose(found.distance, searched.distance)
+    monkeypatch.setattr(neighbours, "MOST_REFERENCES", 100)
+    near = find_neighbours(points, len(points), seed=0, what="")
+    found = nearest_labelled(points, rows, rows % 3, 3, neighbours=near, seed=0, what="")
+    np.testing.assert_array_equal(found.distance, searched.distance)
 
 
 # Centres of classes

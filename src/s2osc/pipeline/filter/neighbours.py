@@ -37,6 +37,8 @@ AT_ONCE = 512
 """Images whose gradients are found together: as many as the cache of a processor has room for."""
 MOST_LABELLED = 5_000
 """Distances are taken to at most so many labelled items."""
+ENOUGH_SEARCHED = 0.5
+"""Of these: where neighbours are searched among a sample that holds as many, they are in it."""
 N_NEAREST = 5
 ALIKE = 1e-6
 """Of the longest vector: distances that differ by less may do so by rounding alone."""
@@ -48,7 +50,8 @@ class Neighbours(NamedTuple):
     """The nearest items of each scored one in one space, nearest first; never the item itself."""
 
     rows: np.ndarray  # (n_scored, k) int32
-    distance: np.ndarray | None = None  # (n_scored, k); None: not among all items, but a sample
+    distance: np.ndarray  # (n_scored, k)
+    searched: np.ndarray  # the rows of the items they were searched among, in order
 
 
 def principal_components(points: np.ndarray, n: int, *, seed: int) -> np.ndarray:
@@ -152,7 +155,7 @@ def find_neighbours(points: np.ndarray, n_scored: int, *, seed: int, what: str) 
         drop[~drop.any(axis=1), -1] = True
         found[rows] = near[~drop].reshape(len(rows), k)
         distance[rows] = away[~drop].reshape(len(rows), k)
-    return Neighbours(found, distance if len(sample) == len(points) else None)
+    return Neighbours(found, distance, sample)
 
 
 def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) -> np.ndarray:
@@ -161,7 +164,7 @@ def lack_of_known(neighbours: Neighbours, weight_of_item: np.ndarray, k: int) ->
     ``weight_of_item`` is 0 for the unlabelled. It does not matter whether the item itself is
     labelled: labelled items and known items of the pool must stay exchangeable.
 
-    >>> near = Neighbours(np.array([[1, 2], [0, 2], [0, 1]]))
+    >>> near = Neighbours(np.array([[1, 2], [0, 2], [0, 1]]), np.ones((3, 2)), np.arange(3))
     >>> lack_of_known(near, np.array([0.0, 0.0, 1.0]), 2).round(2).tolist()
     [-0.5, -0.5, 1.0]
     """
@@ -213,6 +216,12 @@ def nearest_labelled(
     With ``n_scored``, for the first so many of the points alone. Where their ``neighbours`` are
     given, labelled items are read off these, and searched for where these hold too few.
     """
+    if neighbours is not None:
+        is_searched = np.isin(rows, neighbours.searched)
+        if is_searched.sum() >= ENOUGH_SEARCHED * min(len(rows), MOST_LABELLED):
+            rows, labels = rows[is_searched], labels[is_searched]
+        else:
+            neighbours = None
     drawn = np.sort(rng(seed, "labelled references").permutation(len(rows))[:MOST_LABELLED])
     rows, labels = rows[drawn], labels[drawn]
     k = min(N_NEAREST, max(1, len(rows) - 1))
@@ -228,7 +237,7 @@ def nearest_labelled(
     for part in track(parts, what, total=len(parts)):
         here = np.arange(n)[part]
         near, is_left = np.empty((len(here), k), int), np.ones(len(here), bool)
-        if neighbours is not None and neighbours.distance is not None:
+        if neighbours is not None:
             found = labelled_among(neighbours, part, class_of >= 0, k, tie=tie)
             distance[here[found.items]], near[found.items] = found.distance, found.rows
             is_left[found.items] = False
@@ -262,11 +271,10 @@ def labelled_among(
 
     Without one that is farther by more than ``tie``, others may be as near.
 
-    >>> near = Neighbours(np.array([[1, 2, 3]]), np.array([[1.0, 2.0, 4.0]]))
+    >>> near = Neighbours(np.array([[1, 2, 3]]), np.array([[1.0, 2.0, 4.0]]), np.arange(4))
     >>> labelled_among(near, slice(1), np.array([False, True, False, True]), 1, tie=0.1)
     LabelledAmong(items=array([0]), distance=array([1.]), rows=array([[1]]))
     """
-    assert neighbours.distance is not None, "the neighbours are among a sample"
     rows, away = neighbours.rows[part], neighbours.distance[part]
     is_there, each = is_labelled[rows], np.arange(len(rows))
     number = is_there.cumsum(axis=1)
