@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from s2osc.data.corruptions import add_noise, add_typing_errors, offset_columns
+from s2osc.data.corruptions import (
+    add_column_noise,
+    add_noise,
+    add_typing_errors,
+    offset_columns,
+)
 from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matched import FEWEST_THERE, RawItems
@@ -188,3 +193,21 @@ def test_typing_errors_are_found_in_texts_and_labelled_ones_get_them_before_thei
     )
     assert not same.changes
     assert not same.are_columns
+
+
+def make_measurements(n, n_classes, seed):
+    """Twelve columns that four quantities decide, as those of an instrument do."""
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n_classes), n)
+    centres, mixing = random.normal(size=(n_classes, 4)), random.normal(size=(4, 12))
+    quantities = 2 * centres[labels] + random.normal(size=(len(labels), 4))
+    return (quantities @ mixing).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_noise_on_columns_is_found_as_strong_as_it_is(seed):
+    """The items that are still sure got little of it, and would show too little."""
+    split = open_set(*make_measurements(300, 4, seed))
+    _, _, found = matched(split.known, add_column_noise(split.pool, 0.1, seed=seed))
+    noise = np.sqrt(sum(change.noise**2 for change in found.changes))
+    assert 0.08 <= noise <= 0.15

@@ -20,6 +20,7 @@ from s2osc.pipeline.sources.changes import (
     ColumnChange,
     changes_that_add,
     column_offset,
+    common_share,
     image_changes,
     text_changes,
 )
@@ -112,8 +113,21 @@ def find_change(
         (sure.misfit(change.apply(sure.judges, seed=seed), seed=seed), change)
         for change in candidates
     ]
-    least, best = min(misfits, key=lambda pair: pair[0])
+    least, best = min(misfits, key=lambda pair: pair[0] + by_chance(pair[1]))
     return best, least / max(sure.misfit(sure.judges, seed=seed), 1e-12)
+
+
+def by_chance(change: Change) -> float:
+    """What fitting an offset of columns takes off the misfit, though other items would not gain it.
+
+    Where the sources are the same, the squares of the deviations of D columns have a mean of one.
+    Each column with an offset of its own loses its square among the items that were fitted, and has
+    two among others (Mallows' C_p); one share for all columns counts as one of them.
+    """
+    if not isinstance(change, ColumnChange) or not change.offset.any():
+        return 0.0
+    common = common_share(change.offset, change.deviations) * change.deviations
+    return 2 / len(common) if np.allclose(change.offset, common) else 2.0
 
 
 def find_added(pool: np.ndarray, labelled: np.ndarray, *, seed: int) -> Change:
@@ -128,15 +142,16 @@ def find_added(pool: np.ndarray, labelled: np.ndarray, *, seed: int) -> Change:
 
 
 def column_changes(sure: SureItems, scaling: Scaling) -> list[Change]:
-    """The offset of the columns, with noise of several strengths and without."""
+    """Offsets of the columns, by one share and by their own, with noise and without."""
     labelled, pool, references = (
         scaling.in_spreads(one_vector(items)) for items in (sure.judges, sure.pool, sure.references)
     )
     deviations = np.concatenate([labelled, references]).std(axis=0)
-    offset = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes, deviations)
-    offset = np.clip(offset, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
+    own = column_offset(pool, labelled, sure.pool_classes, sure.judge_classes, deviations)
+    own = np.clip(own, -MOST_OFFSET * deviations, MOST_OFFSET * deviations)
+    common = common_share(own, deviations) * deviations
     return [
-        ColumnChange(moved, noise, deviations, scaling)
-        for moved in (offset, np.zeros_like(offset))
+        ColumnChange(offset, noise, deviations, scaling)
+        for offset in (np.zeros_like(own), common, own)
         for noise in (0.0, *NOISE_SHARES)
     ]

@@ -7,6 +7,8 @@ that f learns from, spies and calibration items alike. Then all steps are those 
 same source. What the change leaves over is compared again, with f's signs, by the filter.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from s2osc.arrays import in_one_thread
@@ -14,9 +16,10 @@ from s2osc.nets.networks import one_vector
 from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.filter.signs import measure_inputs
 from s2osc.pipeline.scaling import UNSCALED, Scaling, fit_scaling
-from s2osc.pipeline.sources.best_change import find_added, find_change
+from s2osc.pipeline.sources.best_change import find_added, find_change, sample_sure_items
 from s2osc.pipeline.sources.changes import (
     MOST_OFFSET,
+    NOISE_SHARES,
     Change,
     ColumnChange,
     common_share,
@@ -201,11 +204,42 @@ def with_change(
             found.originals, found.inputs.free, is_sure, found.scaling, seed=seed
         )
         again = changed_by(found, change, seed=seed)
+        if isinstance(change, ColumnChange):
+            again = with_more_noise(found, again, seed=seed)
         if misfit < better or again.sure_share >= found.sure_share + CLEARLY_MORE:
             helping.append(again)
             if found.embedded is None:  # the more noise on columns, the more items are sure
                 break
     return max(helping, key=lambda again: again.sure_share, default=None)
+
+
+def with_more_noise(found: Matched, again: Matched, *, seed: int) -> Matched:
+    """The match with more noise on the columns, as long as that leaves clearly less misfit.
+
+    The items of the pool that are sure are those that got little of its noise, so they show too
+    little of it. Labelled items with the noise of the pool are chosen by the same rule, and then
+    those that are sure are alike on both sides.
+    """
+    change, left = again.changes[-1], misfit_left(again, seed=seed)
+    assert isinstance(change, ColumnChange)
+    for noise in NOISE_SHARES:
+        if noise > change.noise:
+            noisier = changed_by(found, replace(change, noise=noise), seed=seed)
+            left_by_it = misfit_left(noisier, seed=seed)
+            if left_by_it >= BETTER * left:
+                break
+            again, left = noisier, left_by_it
+    return again
+
+
+def misfit_left(found: Matched, *, seed: int) -> float:
+    """How far the traces of sure labelled items are from those of the pool's sure items."""
+    assert found.inputs is not None
+    assert found.last is not None
+    if not found.last.is_possible:
+        return float("inf")
+    sure = sample_sure_items(found.originals, found.inputs.free, found.last.is_sure, seed=seed)
+    return sure.misfit(sure.judges, seed=seed)
 
 
 def settles(again: Matched, found: Matched) -> bool:
