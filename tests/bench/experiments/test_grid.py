@@ -14,6 +14,7 @@ from s2osc.bench.experiments.grid import (
     TIMES,
     can_be_drawn,
     design,
+    paired_pools_of,
     parse_levels,
     pools_of,
 )
@@ -43,6 +44,19 @@ def test_the_levels_are_those_of_the_factors_of_a_pool():
     assert {field.name for field in fields(AuditPool)} == LEVELS.keys()
     for pool in design():
         assert all(level in LEVELS[factor] for factor, level in asdict(pool).items())
+
+
+def test_pools_of_a_draw_differ_in_source_and_share_alone():
+    for data in EXPERIMENTS["sources"].data:
+        pools = paired_pools_of(data)
+        assert all(can_be_drawn(pool) for pool in pools[:10])
+        first = [pool for pool in pools if pool.draw == 0]
+        assert len(set(pools)) == len(pools) == TIMES * len(first)
+        sources = {pool.source for pool in first}
+        assert {(pool.unknown_share, pool.source) for pool in first} == {
+            (share, source) for share in (0.0, 0.4) for source in sources
+        }
+        assert len({pool.seed_of(number) for number, pool in enumerate(first)}) == 1
 
 
 def test_only_sources_and_units_of_its_kind_are_drawn_of_a_data_set():

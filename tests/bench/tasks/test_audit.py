@@ -16,6 +16,7 @@ from s2osc.bench.tasks.audit import (
     POOL_ONLY,
     AuditPool,
     AuditTask,
+    PairedPool,
     Stated,
     draw_pool,
     unknown_rows,
@@ -40,6 +41,16 @@ def numbered(n_per_class: int = 1_200) -> Dataset:
     labels = np.tile(np.arange(10), n_per_class)
     items = np.arange(len(labels), dtype=np.float32)[:, None]
     return Dataset("own", items, labels, tuple("0123456789"), len(labels), flip=False)
+
+
+def test_pools_of_a_draw_have_the_same_items_whatever_their_source_and_number():
+    task, pool = AuditTask(), PairedPool("digits", 0.1, 20, draw=4)
+    same = task.draw(DIGITS, pool, 0).split
+    moved = task.draw(DIGITS, replace(pool, source="offset 0.1"), 1).split
+    np.testing.assert_array_equal(same.known.inputs, moved.known.inputs)
+    np.testing.assert_array_equal(offset_columns(same.pool, 0.1), moved.pool)
+    other = task.draw(DIGITS, replace(pool, draw=5), 0).split
+    assert not np.array_equal(same.pool, other.pool)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.4, 1.0])

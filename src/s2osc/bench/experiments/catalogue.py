@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from s2osc.bench.experiments.experiment import SIZES, Experiment, Size, at_most
-from s2osc.bench.experiments.grid import DATA, pools_of
+from s2osc.bench.experiments.grid import DATA, paired_pools_of, pools_of
 from s2osc.bench.experiments.streams import STREAMS
 from s2osc.bench.methods import ABLATED, COMPARED, HEADS_OF_RECORDS, METHODS, OURS, SMALL
-from s2osc.bench.tasks.audit import AuditPool, AuditTask
+from s2osc.bench.tasks.audit import AuditPool, AuditTask, PairedPool
 from s2osc.bench.tasks.groups import GroupsTask
 from s2osc.bench.tasks.pool import PoolTask
 from s2osc.bench.tasks.task import COMPARED_SIDE
@@ -314,18 +314,30 @@ POOLS = {
 # Images get the networks of `small`, vectors those of `heads`: f is as right as the few labels
 # allow, and a pool takes seconds. Groups are not judged, so they are not looked for.
 
+_AUDIT = Experiment(
+    "Pools of 500 items from the same source or another, five classes known: is what the audit "
+    "states true?",
+    AuditPool(),
+    {OURS: change(FAST, {"clusters.n_groups": 1})},
+    data=tuple(DATA),
+    task=AuditTask(),
+    layout="grid",
+    pools=pools_of,
+    networks={name: data.networks for name, data in DATA.items()},
+    keeps_networks=False,
+)
 GRIDS = {
-    "audit": Experiment(
-        "Pools of 500 items from the same source or another, five classes known: is what the audit "
-        "states true?",
-        AuditPool(),
-        {"s2osc": change(FAST, {"clusters.n_groups": 1})},
-        data=tuple(DATA),
-        task=AuditTask(),
-        layout="grid",
-        pools=pools_of,
-        networks={name: data.networks for name, data in DATA.items()},
-        keeps_networks=False,
+    "audit": _AUDIT,
+    "sources": replace(
+        _AUDIT,
+        title="The same pools from the source of the labelled items and from others: 300 labelled "
+        "items of each of five known classes, 500 items in the pool, of none or of 40 % of which "
+        "the class is unknown",
+        protocol=PairedPool(),
+        methods={**_AUDIT.methods, **_pick(("s2osc-paper",))},
+        data=tuple(name for name, data in DATA.items() if data.smallest_class > 500),
+        layout="sources",
+        pools=paired_pools_of,
     ),
 }
 

@@ -47,9 +47,9 @@ SIZES = {
 
 DEFAULT_PARTITIONS = 5
 
-LayoutName = Literal["rows", "matrix", "grid", "stream", "windows"]
-"""A row per run; methods against data sets, of pools or of streams; levels of factors; windows of a
-stream."""
+LayoutName = Literal["rows", "matrix", "grid", "sources", "stream", "windows"]
+"""A row per run; methods against data sets, of pools or of streams; levels of factors; sources of
+the same pools; windows of a stream."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Experiment:
 
     @property
     def shows_groups(self) -> bool:
-        return self.layout not in ("rows", "grid") or "n_groups" in self.columns.values()
+        return self.layout not in ("rows", "grid", "sources") or "n_groups" in self.columns.values()
 
     def partitions(self, data: str, wanted: Sequence[int] | None) -> Sequence[int]:
         """Those of the wanted partitions that there are; None: all of a grid, else five."""

@@ -1,4 +1,4 @@
-"""The grid of the experiment ``audit``: which pools are drawn of which data set."""
+"""Which pools are drawn of which data set: the grid ``audit``, and the pairs of ``sources``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -7,13 +7,15 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from s2osc.bench.experiments.covering import cover_pairs
-from s2osc.bench.tasks.audit import POOL_ONLY, SAME, AuditPool, class_counts
+from s2osc.bench.tasks.audit import POOL_ONLY, SAME, AuditPool, PairedPool, class_counts
 from s2osc.data.corruptions import IMAGE_SOURCES, TITLE_SOURCES, VECTOR_SOURCES
 from s2osc.errors import SettingsError
 from s2osc.text import listed
 
 TIMES = 20
 """Pools of each pair of levels, at least."""
+DRAWS = 20
+"""Of classes and items: each is seen from every source."""
 
 
 class GridData(NamedTuple):
@@ -75,6 +77,21 @@ def pools_of(data: str) -> tuple[AuditPool, ...]:
     if data not in DATA:
         raise SettingsError(f"the grid has no pools of {data!r}; give {listed(list(DATA))}")
     return tuple(pool for pool in design() if pool.data == data)
+
+
+@cache
+def paired_pools_of(data: str) -> tuple[PairedPool, ...]:
+    """Pools that differ in their source alone: draw by draw, with nothing and with 40 % unknown.
+
+    >>> [(pool.draw, pool.unknown_share, pool.source) for pool in paired_pools_of("pendigits")[3:6]]
+    [(0, 0.0, 'offset 0.1'), (0, 0.4, 'same'), (0, 0.4, 'noise 10 %')]
+    """
+    return tuple(
+        PairedPool(data, unknown_share=share, n_labelled=300, source=source, draw=draw)
+        for draw in range(DRAWS)
+        for share in (0.0, 0.4)
+        for source in (SAME, *SOURCES[DATA[data].kind])
+    )
 
 
 def parse_levels(text: str) -> dict[str, Any]:

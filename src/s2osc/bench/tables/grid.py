@@ -51,10 +51,10 @@ class Outcome:
     stated: Stated
 
     @classmethod
-    def of(cls, record: Record) -> "Outcome":
+    def of(cls, record: Record, kind: type[AuditPool] = AuditPool) -> "Outcome":
         try:
             return cls(
-                from_plain(AuditPool, record["protocol"], "its protocol"),
+                from_plain(kind, record["protocol"], "its protocol"),
                 record["metrics"],
                 from_plain(Stated, record["stated"], "what it states"),
             )
@@ -187,12 +187,22 @@ def _count(is_hit: Callable[[Outcome], bool | None], outcomes: Sequence[Outcome]
 
 def excess_of_false_alarms(outcomes: Sequence[Outcome]) -> str:
     """Stated minus true false alarms, where they are stated and some item is called unknown."""
-    differences = [
-        outcome.stated.false_alarms.estimate - outcome.truth["false_alarms"]
-        for outcome in outcomes
-        if outcome.stated.false_alarms is not None
-        and is_covered(outcome, "false_alarms") is not None
-    ]
+    return mean_with_error(
+        [
+            outcome.stated.false_alarms.estimate - outcome.truth["false_alarms"]
+            for outcome in outcomes
+            if outcome.stated.false_alarms is not None
+            and is_covered(outcome, "false_alarms") is not None
+        ]
+    )
+
+
+def mean_with_error(differences: Sequence[float]) -> str:
+    """The mean, and half of its 95 % interval.
+
+    >>> mean_with_error([0.1, 0.3]), mean_with_error([0.1]), mean_with_error([])
+    ('+0.200 ± 0.196', '+0.100', '–')
+    """
     if not differences:
         return "–"
     if len(differences) == 1:

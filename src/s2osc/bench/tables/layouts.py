@@ -15,6 +15,7 @@ from s2osc.bench.tables.grid import grid_in_brief, grid_in_full
 from s2osc.bench.tables.paper import PAPER, paper_figure
 from s2osc.bench.tables.rendering import Block, Table
 from s2osc.bench.tables.runs import Runs, by_size, dataset_title, fullest
+from s2osc.bench.tables.sources import sources_in_brief, sources_in_full
 from s2osc.bench.tables.words import (
     describe_pools,
     describe_streams,
@@ -416,6 +417,7 @@ LAYOUTS: dict[str, tuple[Layout, Layout]] = {
     "rows": (runs_in_full, runs_in_brief),
     "matrix": (pools_in_full, pools_in_brief),
     "grid": (grid_in_full, grid_in_brief),
+    "sources": (sources_in_full, sources_in_brief),
     "stream": (streams_in_full, streams_in_brief),
     "windows": (windows_in_full, windows_in_brief),
 }

@@ -216,6 +216,13 @@ GRID_SENTENCES = (
     "interval. f's own: what f, which calls nothing unknown, gives on the same pools."
 )
 
+SOURCES_SENTENCES = (
+    "A cell: the share, its exact 95 % interval, the number of pools; differences: mean ± half of "
+    "its 95 % interval. Told: that the sources differ. f's own: what f, which calls nothing "
+    "unknown, names right of the same pool. All pools of a draw have the same classes and labelled "
+    "items, and those of one unknown share the same items, changed as the source changes them."
+)
+
 
 # What a reader should not miss
 

@@ -58,6 +58,20 @@ class AuditPool:
     source: str = SAME  # of the pool
     columns: str = "as they are"  # or "wild units"; of labelled items and pool alike
 
+    def seed_of(self, partition: int) -> int:
+        """By which the classes and items of a partition are drawn."""
+        return partition
+
+
+@dataclass(frozen=True)
+class PairedPool(AuditPool):
+    """A pool that has the classes and items of all pools of its draw, whatever their source."""
+
+    draw: int = 0
+
+    def seed_of(self, partition: int) -> int:
+        return self.draw
+
 
 class DrawnPool(NamedTuple):
     """The items of a pool, and what it is an example of."""
@@ -236,7 +250,7 @@ class AuditTask:
         return adapt(method, run_facts(networks, flip=flip, n_unknown=1))
 
     def draw(self, dataset: Dataset, protocol: AuditPool, partition: int) -> DrawnPool:
-        drawn = from_source(draw_pool(dataset, protocol, partition))
+        drawn = from_source(draw_pool(dataset, protocol, protocol.seed_of(partition)))
         # The columns of photos are those of their features.
         return drawn if protocol.data.endswith(THROUGH) else in_columns(drawn)
 
