@@ -211,7 +211,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         metavar="auto|fast|quick|heads|tuned|large|plain|paper",
         help="where hyper-parameters start from. auto (the default): heads for vectors and for "
         "photos through a backbone, large for images on a GPU, elsewhere quick for images of which "
-        "at most 10,000 are labelled, and fast. tuned trains upper stages of the backbone on "
+        "at most 3,000 are labelled, and fast. tuned trains upper stages of the backbone on "
         "photos, in minutes. plain and paper have no seeds: the paper's method with compact "
         "networks, and with its own",
     )

@@ -188,7 +188,15 @@ def test_the_improvements_lead_from_plain_to_fast_one_step_at_a_time():
         "+ threshold of the seeds": {"decision.rule": "seeds"},
         "+ filter of the seeds, K auto": {"filtering.by": "seeds"},
         "+ all known items": {"student.known_items": "all"},
-        "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
+        "+ seeds teach g": {"student.seed_weight": 0.5},
+        "+ small maps of g, more steps": {
+            "student.network.grey_map": 8,
+            "student.training.min_steps": 400,
+        },
+        "+ fewer channels of f, more steps (fast)": {
+            "teacher.network.widths": (16, 32, 96),
+            "teacher.training.epochs": 6,
+        },
     }
     assert methods[way[-1]] == FAST
 

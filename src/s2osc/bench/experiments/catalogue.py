@@ -171,7 +171,15 @@ def _improvements() -> dict[str, S2OSCMethod]:
         "+ threshold of the seeds": {"decision.rule": "seeds"},
         "+ filter of the seeds, K auto": {"filtering.by": "seeds"},
         "+ all known items": {"student.known_items": "all"},
-        "+ seeds teach g (fast)": {"student.seed_weight": 0.5},
+        "+ seeds teach g": {"student.seed_weight": 0.5},
+        "+ small maps of g, more steps": {
+            "student.network.grey_map": FAST.student.network.grey_map,
+            "student.training.min_steps": FAST.student.training.min_steps,
+        },
+        "+ fewer channels of f, more steps (fast)": {
+            "teacher.network.widths": FAST.teacher.network.widths,
+            "teacher.training.epochs": FAST.teacher.training.epochs,
+        },
     }
     methods, changes = {"plain": PLAIN}, NamedSettings()
     for name, step in steps.items():
