@@ -127,6 +127,7 @@ def test_the_fast_preset_has_large_maps_for_f_alone_and_more_steps():
         "teacher.network.grey_map": None,
         "teacher.network.widths": (16, 32, 96),
         "teacher.training.epochs": 6,
+        "student.training.epochs": 4,
         "student.training.min_steps": 400,
     }
 

@@ -64,7 +64,7 @@ def for_many_labelled(method: S2OSCMethod) -> S2OSCMethod:
     return replace(
         method,
         teacher=replace(f, network=network, training=replace(f.training, epochs=6)),
-        student=replace(g, training=replace(g.training, min_steps=400)),
+        student=replace(g, training=replace(g.training, epochs=4, min_steps=400)),
     )
 
 

@@ -191,6 +191,7 @@ def test_the_improvements_lead_from_plain_to_fast_one_step_at_a_time():
         "+ seeds teach g": {"student.seed_weight": 0.5},
         "+ small maps of g, more steps": {
             "student.network.grey_map": 8,
+            "student.training.epochs": 4,
             "student.training.min_steps": 400,
         },
         "+ fewer channels of f, more steps (fast)": {

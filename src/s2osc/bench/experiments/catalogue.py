@@ -174,6 +174,7 @@ def _improvements() -> dict[str, S2OSCMethod]:
         "+ seeds teach g": {"student.seed_weight": 0.5},
         "+ small maps of g, more steps": {
             "student.network.grey_map": FAST.student.network.grey_map,
+            "student.training.epochs": FAST.student.training.epochs,
             "student.training.min_steps": FAST.student.training.min_steps,
         },
         "+ fewer channels of f, more steps (fast)": {
