@@ -173,7 +173,7 @@ def test_ours_tells_k_and_what_each_update_did():
     update = UpdateSettings(training=replace(TINY.teacher.training, min_steps=20))
     learner = Incremental(SEEDED, update)
     outcome = follow_stream(
-        make_stream((1,), n=40), StreamMethod(learner), seed=0, joint_accuracy=1.0
+        make_stream((1,), n=60), StreamMethod(learner), seed=0, joint_accuracy=1.0
     )
     [window] = outcome["windows"]
     assert window["k"] > 0

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, chi2
 from s2osc.pipeline.audit.label_shift import (
     LEVEL,
     N_RESAMPLED,
+    SUSPICION,
     Names,
     are_ordinary,
     compare_mix,
@@ -55,6 +56,13 @@ def test_a_class_five_times_as_frequent_is_found_and_weighs_about_as_much():
     assert sum(mix.is_shifted for mix in found) > 45
     ratio = np.median([mix.weights[1] / np.median(mix.weights[[0, 2, 3]]) for mix in found])
     assert ratio == pytest.approx(5, rel=0.35)
+
+
+def test_a_mix_that_is_likely_but_not_clear_counts_and_is_not_told():
+    mix = compare_mix(np.array([75, 55, 20, 48]), np.array([15, 9, 12, 7]), np.ones(4))
+    assert LEVEL < mix.p_value < SUSPICION
+    assert not mix.is_shifted
+    assert mix.weights[2] < 0.8 * mix.weights[[0, 1, 3]].min()
 
 
 def test_a_class_that_is_absent_from_the_pool_weighs_least():

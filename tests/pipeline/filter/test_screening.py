@@ -160,6 +160,20 @@ def test_the_inputs_alone_are_judged_at_the_rate_they_promise():
         assert above == pytest.approx(1 - share, abs=0.05)
 
 
+def test_the_inputs_alone_are_judged_in_the_mix_of_the_pool():
+    # Nothing is unknown, and most of the pool is of the class whose items are the strangest.
+    inputs, labels = make_blobs(400, 3, distance=12.0, seed=1)
+    inputs[labels == 0] += random().normal(size=(400, 8)).astype(np.float32)
+    split = open_set(inputs, labels)
+    strangest = np.flatnonzero(split.truth == 0)
+    others = [np.flatnonzero(split.truth == c)[:20] for c in (1, 2)]
+    pool = split.pool[np.concatenate([strangest, *others])]
+    judged = screened(*prepared(inputs, labels, pool=pool)).by_inputs
+    for threshold in np.quantile(judged.score, (0.5, 0.8)):
+        above = judged.seed_weight @ (judged.seed_score > threshold) / judged.seed_weight.sum()
+        assert above == pytest.approx(np.mean(judged.score > threshold), abs=0.1)
+
+
 # Another source
 
 

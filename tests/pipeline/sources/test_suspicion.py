@@ -79,8 +79,10 @@ def test_many_columns_are_moved_as_a_whole_once(monkeypatch):
     suspected = list(changed_on_suspicion(found, seed=0))
     n_moved = sum(not change.noise and bool(change.offset.any()) for change in changes)
     assert n_moved <= 3  # in two ways as a whole, and column by column
-    offsets = [each.changes[0].offset.round(6).tobytes() for each in suspected]
-    assert len(set(offsets)) == len(offsets)
+    given = [
+        (each.changes[0].offset.round(6).tobytes(), each.changes[0].noise) for each in suspected
+    ]
+    assert len(set(given)) == len(given)
 
 
 def test_a_source_that_is_only_suspected_holds_nothing_against_a_pool_that_is_mostly_unknown():

@@ -14,7 +14,7 @@ from s2osc.pipeline.sources.traces import (
     NOISE,
     image_traces,
     measure_traces,
-    minor_energy,
+    noise_of_vectors,
     text_traces,
 )
 
@@ -110,11 +110,46 @@ def test_noise_on_vectors_shows_in_the_directions_in_which_classes_hardly_vary()
     main = draw.normal(size=(300, 2)) @ draw.normal(size=(2, 10)) * 3
     vectors = (main + 5 * classes[:, None] + 0.1 * draw.normal(size=(300, 10))).astype(np.float32)
     is_reference = np.arange(300) < 100
-    energy = minor_energy(vectors, classes, is_reference, seed=0)
+    energy = noise_of_vectors(vectors, classes, is_reference, seed=0)
     vectors[200:] += 0.3 * draw.normal(size=(100, 10)).astype(np.float32)
-    noisy = minor_energy(vectors, classes, is_reference, seed=0)
+    noisy = noise_of_vectors(vectors, classes, is_reference, seed=0)
     np.testing.assert_allclose(noisy[:200], energy[:200], atol=1e-3)
     assert np.median(noisy[200:]) > np.quantile(energy[200:], 0.95)
+
+
+def graded_vectors(n_columns=16):
+    """Vectors that vary less and less from one direction to the next, and columns of each."""
+    draw = random()
+    turned = np.linalg.qr(draw.normal(size=(n_columns, n_columns)))[0]
+    return draw.normal(size=(900, n_columns)) * np.geomspace(2, 0.05, n_columns) @ turned
+
+
+def test_little_noise_on_vectors_shows_in_the_directions_that_vary_least():
+    vectors, is_reference = graded_vectors(), np.arange(900) < 300
+    noise = 0.1 * vectors.std(axis=0) * random().normal(size=vectors.shape)
+    vectors[600:] += noise[600:]
+    found = noise_of_vectors(vectors, np.zeros(900, int), is_reference, seed=0)
+    assert np.mean(found[600:, None] > found[300:600]) > 0.7
+
+
+def test_noise_on_vectors_is_measured_whatever_the_units_of_the_columns():
+    vectors, is_reference = graded_vectors(), np.arange(900) < 300
+    found, in_units = (
+        noise_of_vectors(each, np.zeros(900, int), is_reference, seed=0)
+        for each in (vectors, vectors * np.geomspace(1e-2, 1e2, vectors.shape[1]))
+    )
+    np.testing.assert_allclose(in_units, found, rtol=1e-3, atol=1e-3)
+
+
+def test_rounding_is_no_noise():
+    vectors, is_reference = graded_vectors(), np.arange(900) < 300
+    vectors = np.column_stack([vectors, vectors.sum(axis=1)])
+    rounded = np.where(np.arange(900)[:, None] < 600, vectors, vectors.round(2))
+    exact, found = (
+        noise_of_vectors(each, np.zeros(900, int), is_reference, seed=0)
+        for each in (vectors, rounded)
+    )
+    assert np.abs(found - exact)[600:].mean() < 0.2 * exact.std()
 
 
 def test_few_columns_are_traces_themselves_and_many_by_their_components():
@@ -129,7 +164,7 @@ def test_few_columns_are_traces_themselves_and_many_by_their_components():
 
 def test_one_column_one_reference_and_classes_without_one_give_numbers():
     vectors = np.arange(6, dtype=np.float32)[:, None]
-    energy = minor_energy(vectors, np.array([0, 0, 1, 1, 2, 2]), np.arange(6) == 0, seed=0)
+    energy = noise_of_vectors(vectors, np.array([0, 0, 1, 1, 2, 2]), np.arange(6) == 0, seed=0)
     assert np.isfinite(energy).all()
 
 

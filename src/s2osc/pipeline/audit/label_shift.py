@@ -25,7 +25,8 @@ stats = lazily("scipy.stats")
 
 LEVEL = 0.01
 SUSPICION = 0.1
-"""Up to which p-value judges are left out for another mix: a discovery must hold with it, too."""
+"""Up to which p-value another mix counts, though it is not told: items weigh by it as far as it
+goes beyond chance, and judges are left out, since a discovery must hold with it, too."""
 N_RESAMPLED = 3
 """Mixes with which it must hold. In a simulation with one wrong name of five and classes of 10:1,
 one mix gave 5 wrong discoveries in 60 pools at the level of 1 %, three gave 2."""
@@ -41,11 +42,12 @@ class Mix(NamedTuple):
     """Class shares in the pool over those among the labelled items."""
 
     p_value: float  # of "the pool mixes the known classes as the labelled items do"
-    weights: np.ndarray  # (C,) all 1, unless the mix differs
+    weights: np.ndarray  # (C,) all 1, unless the mix may differ
 
     @property
     def is_shifted(self) -> bool:
-        return bool(np.ptp(self.weights) > 0)
+        """Whether the mix differs so clearly that it is told."""
+        return self.p_value <= LEVEL and bool(np.ptp(self.weights) > 0)
 
 
 class Names(NamedTuple):
@@ -149,7 +151,7 @@ def compare_mix(
     mean = precision @ ratio / precision.sum()
     excess = float(precision @ (ratio - mean) ** 2)
     p_value = float(stats.chi2.sf(excess, n_classes - 1))
-    if p_value > LEVEL:
+    if p_value > SUSPICION:
         return Mix(p_value, np.ones(n_classes))
     scale = precision.sum() - precision @ precision / precision.sum()
     between = max(0.0, (excess - (n_classes - 1)) / scale)

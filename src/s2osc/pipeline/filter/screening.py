@@ -175,7 +175,9 @@ def filter_pool(
     by_f = rankings(measured.without_spies, names, np.ones(len(names), bool))
     p_value = unknown_p_value(by_f, names, pooled)
     scores = [(pooled.of_pool(by_f[:, -1]), pooled.of_held_back(by_f[:, -1]))]
-    by_inputs = evidence_of_inputs(measured, matched.inputs.labels, teacher_outputs.logits, pooled)
+    by_inputs = evidence_of_inputs(
+        measured, matched.inputs.labels, teacher_outputs.logits, pooled, mix
+    )
     if by_inputs is not None:
         p_value = min(1.0, 2 * min(p_value, by_inputs.p_value))
         scores.append((by_inputs.score, by_inputs.seed_score))
@@ -237,12 +239,13 @@ def mix_of_pool(measured: Measured, matched: Matched, *, are_apart: bool) -> Mix
 
 
 def evidence_of_inputs(
-    measured: Measured, labels: np.ndarray, logits: np.ndarray, pooled: Pool
+    measured: Measured, labels: np.ndarray, logits: np.ndarray, pooled: Pool, mix: Mix
 ) -> Evidence | None:
     """The evidence of the inputs alone, judged by most labelled items; None without any.
 
-    Also None for a sample that has more of the strange, which labelled items have not. The test is
-    repeated with each third of the labelled items as the teaching ones.
+    They count as the pool mixes their classes, as calibration items do. Also None for a sample that
+    has more of the strange, which labelled items have not. The test is repeated with each third of
+    the labelled items as the teaching ones.
     """
     _, names, is_spy, is_judge = first = measured.of_inputs
     if not is_judge.any() or not is_spy.any() or pooled.is_extra is not None:
@@ -255,18 +258,20 @@ def evidence_of_inputs(
         seed_score=np.zeros(int(is_judge.sum())),
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
-        seed_weight=np.ones(int(is_judge.sum())),
+        seed_weight=mix.weights[measured.labels],
         p_value=unknown_test.most_agree([p_value_of_fold(fold, labels) for fold in measured.folds]),
     )
     scores = rankings(first.signs, names, is_spy)
     chosen = scores.shape[1] - 1  # all signs together
     if len(measured.folds) > 1:
-        chosen = _best_ranking(measured.folds[1], is_spy, answer)
+        chosen = _best_ranking(measured.folds[1], is_spy, mix.weights[labels[is_spy]], answer)
     score = scores[:, chosen]
     return replace(answer, score=score[: pooled.n], seed_score=score[is_judge])
 
 
-def _best_ranking(fold: InputSigns, is_chooser: np.ndarray, answer: Evidence) -> int:
+def _best_ranking(
+    fold: InputSigns, is_chooser: np.ndarray, weights: np.ndarray, answer: Evidence
+) -> int:
     """Which of the rankings finds most, as the items that taught in the first fold say.
 
     They judge in this one, and the judges of the first fold have no part in the choice but that
@@ -280,7 +285,7 @@ def _best_ranking(fold: InputSigns, is_chooser: np.ndarray, answer: Evidence) ->
             seed_score=score[is_chooser],
             seed_label=np.zeros(m, int),
             seed_nearest=fold.names[is_chooser],
-            seed_weight=np.ones(m),
+            seed_weight=weights,
         )
         rated.append(estimated_f_out_at(evidence, DecisionSettings(rule="seeds")))
     # All signs together, which is last, unless another one finds more.

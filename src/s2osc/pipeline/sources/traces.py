@@ -41,9 +41,12 @@ LONGEST_WORD = 30
 """Letters of a word that is looked at for typing errors: what is longer is none."""
 MOST_COLUMNS = 40
 """Vectors with more columns are compared by so many principal components."""
-MAIN_SHARE = 0.8
-"""Of the variance within classes: what the main directions hold. Noise shows in the others."""
+TYPICAL_NOISE, FAINT = 0.1, 0.01
+"""Of a column's deviation: noise as a source may add it, and differences that mean nothing, such as
+those of rounding."""
 MOST_DIRECTIONS = 64
+FEWEST_OF_DIRECTION = 2
+"""Reference items for each direction: of fewer, some would have hardly any variance by chance."""
 
 
 class Traces(NamedTuple):
@@ -70,7 +73,7 @@ def measure_traces(
     columns = vectors
     if vectors.shape[1] > MOST_COLUMNS:
         columns = principal_components(vectors, MOST_COLUMNS, seed=seed)
-    energy = minor_energy(vectors, classes, is_reference, seed=seed)
+    energy = noise_of_vectors(vectors, classes, is_reference, seed=seed)
     names = (*(f"{COLUMN}{number}" for number in range(columns.shape[1])), NOISE)
     return Traces(np.column_stack([columns, energy]), names)
 
@@ -280,25 +283,38 @@ def _mean(counts: Iterable[int]) -> float:
 # --- vectors ---------------------------------------------------------------------------------
 
 
-def minor_energy(
+def noise_of_vectors(
     vectors: np.ndarray, classes: np.ndarray, is_reference: np.ndarray, *, seed: int
 ) -> np.ndarray:
-    """(n,) the log of the squared length of each vector in directions in which classes hardly vary.
+    """(n,) the log of how much likelier each vector is with noise on all columns than without.
 
-    The main directions are those that hold most of the variance of the reference items around the
-    means of their predicted classes. Noise on every column shows most in the others.
+    Noise is the same share of every column's deviation, and adds as much variance in all
+    directions. So it shows where the reference items hardly vary around the means of their
+    predicted classes: the square of a vector in a direction of variance v counts
+    1 / v - 1 / (v + noise), as the ratio of the likelihoods of two Gaussians says.
     """
-    centred = vectors.astype(np.float32) - vectors[is_reference].mean(axis=0)
+    deviations = vectors[is_reference].std(axis=0, dtype=np.float64)
+    rate = np.divide(1, deviations, out=np.zeros(len(deviations)), where=deviations > 0)
+    centred = (vectors - vectors[is_reference].mean(axis=0)).astype(np.float32)
     for c in np.unique(classes):
         own = is_reference & (classes == c)
         if own.any():
             centred[classes == c] = vectors[classes == c] - vectors[own].mean(axis=0)
+    centred *= rate.astype(np.float32)
     reference = centred[is_reference].astype(np.float64)
-    n_axes = min(MOST_DIRECTIONS, reference.shape[1], len(reference))
+    n, n_columns = reference.shape
+    n_axes = max(1, min(MOST_DIRECTIONS, n_columns, n // FEWEST_OF_DIRECTION))
     axes, lengths = principal_axes(reference, n_axes, seed=derive(seed, "traces") % 2**31)
-    held = np.cumsum(lengths**2) / max(float((reference**2).sum()), 1e-12)
-    # One direction at least stays a minor one, and one a main one.
-    n_main = min(int(np.searchsorted(held, MAIN_SHARE)) + 1, max(1, reference.shape[1] - 1))
-    main = centred @ axes[:n_main].T
-    rest = (centred**2).sum(axis=1) - (main**2).sum(axis=1)
-    return np.asarray(np.log(np.maximum(rest, 0.0) + 1e-9))
+    along = (centred @ axes.T) ** 2
+    shown = along @ _shown_by_noise(lengths**2 / n)
+    if n_columns > n_axes:
+        left = float((reference**2).sum() - (lengths**2).sum()) / n / (n_columns - n_axes)
+        rest = (centred**2).sum(axis=1) - along.sum(axis=1)
+        shown = shown + np.maximum(rest, 0) * _shown_by_noise(np.array(max(left, 0.0)))
+    return np.asarray(np.log(shown + 1e-9))
+
+
+def _shown_by_noise(variances: np.ndarray) -> np.ndarray:
+    """What squares count in directions in which classes have these variances."""
+    without = variances + FAINT**2
+    return np.asarray(1 / without - 1 / (without + TYPICAL_NOISE**2))
