@@ -57,7 +57,7 @@ def with_small_maps(method: S2OSCMethod) -> S2OSCMethod:
 def for_many_labelled(method: S2OSCMethod) -> S2OSCMethod:
     """With an f of large maps, but fewer channels in them, and with more steps of f and g.
 
-    Naming known classes takes what small maps lose, finding unknown ones does not (decision 34).
+    Naming known classes takes what small maps lose, finding unknown ones does not (decision 35).
     """
     f, g = method.teacher, method.student
     network = replace(f.network, grey_map=None, widths=(16, 32, 96))
@@ -82,7 +82,7 @@ QUICK = replace(COMPACT, seeds=replace(COMPACT.seeds, judges=FEW_JUDGES))
 """The default for images on a CPU, if few are labelled: f, too, sees grey images in small maps;
 very few of them judge in folds."""
 FEW_LABELLED = 3_000
-"""Labelled items up to which the preset ``quick`` is as right (decisions 26 and 34)."""
+"""Labelled items up to which the preset ``quick`` is as right (decisions 26 and 35)."""
 
 MANY_JUDGES = 100
 """Calibration items, with which a limit of 1 % of false alarms can be kept."""
