@@ -477,6 +477,12 @@ def test_texts_are_taken_as_a_list_an_array_or_a_series(tmp_path, monkeypatch):
     np.testing.assert_array_equal(loaded.predict(texts), answers)
     with pytest.raises(DataError, match="the model was fitted on texts"):
         estimator.predict(np.zeros((2, 32)))
+    with pytest.raises(DataError, match=r"give a list or series of strings, such as X\['text'\]"):
+        estimator.predict(pd.DataFrame({"text": texts[:2]}))
+    with pytest.warns(S2OSCWarning, match="1 text of 2 is empty, and the answers there"):
+        beside = estimator.predict([None, texts[0]])
+    with pytest.warns(S2OSCWarning, match="1 text of 1 is empty"):
+        assert estimator.predict([""]) == beside[0]
     with pytest.raises(DataError, match="give a list of texts"):
         estimator.predict("one text")
     load_text_model.cache_clear()

@@ -39,6 +39,7 @@ from s2osc.estimator_inputs import (
     as_inputs,
     check_item_shape,
     check_of_rows,
+    checked_texts,
     choose_preparation,
     items_to_compare,
     labelled_rows,
@@ -305,7 +306,10 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
         """Vectors of texts, or of rows of a table, made as they were for the fit."""
         if isinstance(self.preparation_, EmbeddingEntry):
             return vectors_of_texts(
-                X, self.preparation_, embedding=self.embedding, device=resolve_device(self.device)
+                checked_texts(X),
+                self.preparation_,
+                embedding=self.embedding,
+                device=resolve_device(self.device),
             )
         assert isinstance(self.preparation_, TableEncoder)
         names = getattr(self, "feature_names_in_", None)

@@ -22,6 +22,7 @@ from s2osc.pipeline.grouping.typical import WordCounts
 from s2osc.pipeline.model_description import EmbeddingEntry, Preparation
 from s2osc.pipeline.sources.matched import RawItems
 from s2osc.pipeline.text_preparation import restore_text_model
+from s2osc.text import plural
 from s2osc.types import IMAGE_NDIMS, check_inputs
 
 AUTO = "auto"
@@ -46,13 +47,28 @@ def choose_preparation(
     return encoder
 
 
+def checked_texts(X: Any) -> np.ndarray:
+    """The texts that a model of texts is given, with a warning where some are empty."""
+    texts = texts_in(X, may_be_empty=True)
+    if texts is None:
+        columns = list(getattr(X, "columns", ()))
+        such_as = f", such as X[{columns[0]!r}]" if columns else ""
+        raise DataError(f"the model was fitted on texts; give a list or series of strings{such_as}")
+    n_empty = sum(not text.strip() for text in texts)
+    if n_empty:
+        warnings.warn(
+            f"{plural(n_empty, 'text')} of {len(texts):,} {'is' if n_empty == 1 else 'are'} empty, "
+            "and the answers there mean nothing; leave such rows out",
+            S2OSCWarning,
+            stacklevel=6,  # where `predict` is called
+        )
+    return texts
+
+
 def vectors_of_texts(
-    X: Any, preparation: EmbeddingEntry, *, embedding: str, device: str
+    texts: np.ndarray, preparation: EmbeddingEntry, *, embedding: str, device: str
 ) -> np.ndarray:
     """(n, D) by the model of the fit, which ``embedding`` must allow."""
-    texts = texts_in(X)
-    if texts is None:
-        raise DataError("the model was fitted on texts; give a list or series of strings")
     model = restore_text_model(preparation, device, allowed=embedding)
     return compute_text_features(texts.tolist(), model)
 

@@ -306,3 +306,10 @@ def test_a_path_too_long_for_the_disk_is_refused_in_one_line(finished, words, ca
     complaint = capsys.readouterr().err
     assert (code, complaint.count("\n")) == (2, 1), complaint
     assert snapshot(finished) == before
+
+
+def test_a_list_that_starts_with_a_negative_number_is_a_value_and_no_option(tmp_path, capsys):
+    assert main(["decide", "--out", str(tmp_path), "--merge", "-1,0"]) == 2
+    assert capsys.readouterr().err == (
+        "s2osc: --merge is '-1,0'; give numbers of groups such as 0,2\n"
+    )

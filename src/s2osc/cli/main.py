@@ -66,7 +66,7 @@ def _run(words: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, warnings.showwarning)
-            options = build_parser().parse_args(words)
+            options = build_parser().parse_args(_values_joined(words))
             options.command(options)
     except SystemExit as end:  # argparse has printed help, or what is wrong with the words
         code = end.code
@@ -80,6 +80,25 @@ def _run(words: Sequence[str]) -> int:
         code = 0
     sys.stdout.flush()  # what cannot be printed shows here, not when Python ends
     return code if isinstance(code, int) else 0
+
+
+def _values_joined(words: Sequence[str]) -> list[str]:
+    """The words with values such as -1,0 joined to their option: no option starts with a digit.
+
+    argparse knows single negative numbers alone.
+
+    >>> _values_joined(["decide", "--merge", "-1,0", "--out", "results"])
+    ['decide', '--merge=-1,0', '--out', 'results']
+    """
+    joined: list[str] = []
+    for word in words:
+        option = joined[-1] if joined else ""
+        takes_one = option[:2] == "--" and option != "--" and "=" not in option
+        if takes_one and word[:1] == "-" and word[1:2].isdecimal():
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 class _NobodyReadsError(Exception):

@@ -11,13 +11,16 @@ from s2osc.errors import DataError
 from s2osc.files import reason
 
 
-def texts_in(X: Any) -> np.ndarray | None:
+def texts_in(X: Any, *, may_be_empty: bool = False) -> np.ndarray | None:
     """(n,) texts, where X is a list, an array or a series of strings; None for anything else.
 
-    A missing text (None, NaN) is empty.
+    A missing text (None, NaN) is empty. Where nothing but the items tells that they are texts, they
+    may not all be empty.
 
     >>> texts_in(["a text", None]).tolist(), texts_in([1, 2]), texts_in([["a"]])
     (['a text', ''], None, None)
+    >>> texts_in([None]), texts_in([None], may_be_empty=True).tolist()
+    (None, [''])
     """
     if isinstance(X, str):
         raise DataError("X is one string; give a list of texts, such as [text]")
@@ -27,7 +30,7 @@ def texts_in(X: Any) -> np.ndarray | None:
     texts = np.empty(len(cells), object)
     texts[:] = ["" if _is_missing(cell) else cell for cell in cells.tolist()]
     is_text = [isinstance(cell, str) for cell in texts]
-    if not any(is_text) or not any(texts):
+    if not any(is_text) or not (may_be_empty or any(texts)):
         return None
     if not all(is_text):
         other = texts[is_text.index(False)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s2osc.pipeline.grouping.item_selection import MISTAKEN, mistaken_rows
+from s2osc.pipeline.grouping.item_selection import MISTAKEN, apart_from_known, mistaken_rows
 from samples import make_blobs
 
 
@@ -17,3 +17,25 @@ def test_known_items_taken_for_unknown_lie_farther_out_than_others():
 
 def test_of_a_handful_of_known_items_none_is_mistaken():
     assert len(mistaken_rows(np.ones((5, 2)), np.random.default_rng(0))) == 0
+
+
+def test_a_new_class_is_not_surrounded_only_because_a_known_one_has_more_items():
+    random = np.random.default_rng(0)
+    known = random.normal(size=(400, 20)).astype(np.float32)
+    beside = random.normal(size=(60, 20)).astype(np.float32)
+    beside[:, 0] += 3
+    far = random.normal(size=(60, 20)).astype(np.float32)
+    far[:, 0] -= 12
+    is_apart = apart_from_known(np.concatenate([beside, far]), known)
+    assert is_apart[:60].mean() > 0.8
+    assert is_apart[60:].all()
+
+
+def test_an_item_among_known_ones_is_not_apart_from_them():
+    random = np.random.default_rng(0)
+    known = random.normal(size=(400, 5)).astype(np.float32)
+    items = random.normal(size=(100, 5)).astype(np.float32)
+    items[10:, 0] += 30
+    is_apart = apart_from_known(items, known)
+    assert not is_apart[:10].any()
+    assert is_apart[10:].all()

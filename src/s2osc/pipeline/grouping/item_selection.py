@@ -10,6 +10,8 @@ N_FITTED = 800
 """Items to find the groups with; all others join their neighbours. Time and memory grow with the
 square of it; a group of 2 % still has 16 items."""
 N_VOTES = 5
+NEIGHBOURHOOD = 10
+"""Items around an item, itself among them, most of which are known where it is surrounded."""
 N_OF_CLASS = 40
 MISTAKEN = 0.05
 """Of known items: the usual limit of false alarms."""
@@ -51,14 +53,19 @@ def mistaken_rows(known: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def apart_from_known(items: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """(n,) whether an item is not surrounded by known ones, which would bridge the groups."""
+    """(n,) whether an item is not surrounded by known ones, which would bridge the groups.
+
+    Most of its neighbours would be known if there were no more known items than others: where there
+    are four times as many, a new class would be surrounded wherever it lies near a known one.
+    """
     everyone = np.ones(len(items), bool)
-    if len(known) == 0:
+    n_neighbours = min(NEIGHBOURHOOD, len(items))
+    most = n_neighbours // 2 + 1
+    n_others = n_neighbours - most
+    n_known = round(most * max(1.0, len(known) / max(len(items), 1)))
+    if len(known) < n_known or n_others == 0:
         return everyone
-    search = neighbors.NearestNeighbors(n_neighbors=min(10, len(items)), algorithm="brute")
-    search.fit(np.concatenate([items, known]))
-    is_known = search.kneighbors(items, return_distance=False) >= len(items)
-    is_apart = is_known.mean(1) <= 0.5
+    is_apart = _nth_neighbour(items, items, n_others + 1) <= _nth_neighbour(items, known, n_known)
     return is_apart if 2 * is_apart.sum() >= len(items) else everyone
 
 
@@ -76,3 +83,8 @@ def _loneliest(known: np.ndarray, labels: np.ndarray, random: np.random.Generato
 def _fifth_neighbour(rows: np.ndarray) -> np.ndarray:
     search = neighbors.NearestNeighbors(n_neighbors=N_VOTES, algorithm="brute").fit(rows)
     return np.asarray(search.kneighbors()[0][:, -1])
+
+
+def _nth_neighbour(rows: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
+    search = neighbors.NearestNeighbors(n_neighbors=n, algorithm="brute").fit(others)
+    return np.asarray(search.kneighbors(rows)[0][:, -1])
