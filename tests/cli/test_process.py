@@ -279,16 +279,25 @@ def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch, 
     assert capsys.readouterr().err == "s2osc: no figure: too few\n"
 
 
+POLICY, SPINS = "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"
+
+
 @pytest.mark.parametrize(
-    ("given", "found"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")]
+    ("given", "found"),
+    [
+        ({}, "PASSIVE 30000"),
+        ({POLICY: "ACTIVE"}, "ACTIVE None"),
+        ({SPINS: "7"}, "PASSIVE 7"),
+    ],
 )
-def test_threads_without_work_sleep_unless_somebody_wants_them_awake(given, found):
+def test_threads_without_work_wait_shortly_unless_somebody_wants_it_otherwise(given, found):
     script = (
         "import os, sys, s2osc.cli.main; from s2osc.__main__ import run\n"
-        "s2osc.cli.main.main = lambda: print(os.environ['OMP_WAIT_POLICY']) or 0\n"
+        f"wanted = {POLICY!r}, {SPINS!r}\n"
+        "s2osc.cli.main.main = lambda: print(*map(os.environ.get, wanted)) or 0\n"
         "sys.exit(run())"
     )
-    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    others = {name: value for name, value in os.environ.items() if name not in (POLICY, SPINS)}
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=others | given,
