@@ -103,6 +103,7 @@ def test_titles_say_what_is_drawn():
     assert drawn("released") == (4_000, [6_000] + [2_000] * 5)
     assert drawn("none") == (2_000, [0] + [1_500] * 5)
     assert drawn("rare") == (2_000, [153] + [1_500] * 5)
+    assert drawn("rarest") == (2_000, [38] + [1_500] * 5)
     assert drawn("shirt") == drawn("t-shirt") == drawn("five") == (2_000, [4_500] + [1_500] * 5)
     assert drawn("features") == (1_500, [3_000] + [1_000] * 5)
     assert drawn("variants") == drawn("improvements") == (2_000, [3_000] + [1_000] * 5)
@@ -221,7 +222,17 @@ def test_ours_without_one_part_lacks_that_part_alone():
 
 def test_a_table_shows_groups_where_a_column_does_or_methods_are_compared():
     shown = {name for name, experiment in OF_POOLS.items() if experiment.shows_groups}
-    seeded = {"rare", "shirt", "t-shirt", "five", "features", "few-photos", "tuned", "improvements"}
+    seeded = {
+        "rare",
+        "rarest",
+        "shirt",
+        "t-shirt",
+        "five",
+        "features",
+        "few-photos",
+        "tuned",
+        "improvements",
+    }
     assert shown == COMPARISONS.keys() | seeded
 
 

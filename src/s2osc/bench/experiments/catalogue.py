@@ -137,6 +137,7 @@ NOTHING = {
     "called unknown": "false_alarms",
     "says nothing is unknown": "nothing_unknown",
 }
+FOUND = {"says nothing is unknown": "nothing_unknown", "p-value": "p_value"}
 COVERED = {
     "false alarms": "false_alarms",
     "known accuracy": "known_accuracy",
@@ -236,6 +237,12 @@ POOLS = {
         Protocol(sizes=HALF, unknown_shares=(0.02,)),
         {"fast": FAST},
         SEEDED,
+    ),
+    "rarest": Experiment(
+        f"0.5 % of the pool unknown: half of the classes known, one unknown; {HALF_IN_WORDS}",
+        Protocol(sizes=HALF, unknown_shares=(0.005,)),
+        {"fast": FAST},
+        SEEDED | FOUND,
     ),
     "shirt": Experiment(
         "Hard: T-shirt, pullover, coat, sandal, sneaker known, shirt unknown; "
