@@ -44,41 +44,37 @@ def with_seeds(method: S2OSCMethod) -> S2OSCMethod:
     )
 
 
-def with_small_maps(method: S2OSCMethod) -> S2OSCMethod:
-    """With networks that see grey images in maps of 8 x 8: a quarter of the multiplications."""
-    small = replace(method.teacher.network, grey_map=8)
-    return replace(
-        method,
-        teacher=replace(method.teacher, network=small),
-        student=replace(method.student, network=small),
-    )
+SEEDED = with_seeds(PLAIN)
+SMALL_MAPS = NetworkSettings(grey_map=8)
+"""The compact network with grey images in maps of 8 x 8: a quarter of the multiplications."""
 
-
-def for_many_labelled(method: S2OSCMethod) -> S2OSCMethod:
-    """With an f of large maps, but fewer channels in them, and with more steps of f and g.
-
-    Naming known classes takes what small maps lose, finding unknown ones does not (decision 35).
-    """
-    f, g = method.teacher, method.student
-    network = replace(f.network, grey_map=None, widths=(16, 32, 96))
-    return replace(
-        method,
-        teacher=replace(f, network=network, training=replace(f.training, epochs=6)),
-        student=replace(g, training=replace(g.training, epochs=4, min_steps=400)),
-    )
-
-
-COMPACT = with_small_maps(with_seeds(PLAIN))
-"""The compact networks, with seeds."""
-
-FAST = for_many_labelled(COMPACT)
-"""The default for images on a CPU, if there are many labelled ones."""
+FAST = replace(
+    SEEDED,
+    teacher=replace(
+        SEEDED.teacher,
+        network=NetworkSettings(widths=(16, 32, 96)),
+        training=replace(SEEDED.teacher.training, epochs=6),
+    ),
+    student=replace(
+        SEEDED.student,
+        network=SMALL_MAPS,
+        training=replace(SEEDED.student.training, epochs=4, min_steps=400),
+    ),
+)
+"""The default for images on a CPU, if there are many labelled ones: large maps for f, but fewer
+channels in them. Naming known classes takes what small maps lose, finding unknown ones does not
+(decision 35)."""
 
 FEW_JUDGES = 60
 """Calibration items, three of which are the usual limit of 5 %. Images from scratch are judged by
 as many at least; more would be dear, since each of their folds takes as long as the first fit."""
 
-QUICK = replace(COMPACT, seeds=replace(COMPACT.seeds, judges=FEW_JUDGES))
+QUICK = replace(
+    SEEDED,
+    teacher=replace(SEEDED.teacher, network=SMALL_MAPS),
+    student=replace(SEEDED.student, network=SMALL_MAPS),
+    seeds=replace(SEEDED.seeds, judges=FEW_JUDGES),
+)
 """The default for images on a CPU, if few are labelled: f, too, sees grey images in small maps;
 very few of them judge in folds."""
 FEW_LABELLED = 3_000
