@@ -106,7 +106,7 @@ class Cost(NamedTuple):
         g_steps = g.n_steps(n_pool + n_held_back)
         trained = f.n_steps(n_labelled - n_held_back) * f.batch_size
         trained += g_steps * (g.batch_size + method.student.labelled_batch)
-        answered = n_views * (2 * n + g_steps * g.batch_size)  # by f and g, and pseudo-labels
+        answered = n_views * 2 * n + g_steps * g.batch_size  # by f and g, and pseudo-labels
         return (
             n * n_views * self.prepared
             + trained * self.trained

@@ -261,7 +261,7 @@ def student_loss(
     uses_pool = settings.lambda_u > 0 or step.unlabelled_unknown is not None
     unlabelled = views(step.unlabelled) if uses_pool else plain[:0]
     if settings.lambda_u:
-        pseudo = predict_pseudo_labels(network, step.unlabelled, settings.tau)
+        pseudo = predict_pseudo_labels(network, views.plain(step.unlabelled), settings.tau)
 
     # One pass over all: batch normalisation must not tell labelled from unlabelled items.
     embeddings = network.embed(torch.cat([plain, viewed, unlabelled]))
