@@ -654,4 +654,4 @@ def test_inputs_that_find_a_few_of_many_are_not_taken_for_those_of_a_rare_class(
     a_few = np.where(np.arange(50) < n_few, apart, 0.7)
     by_inputs, by_calibration = evidence(a_few, 1_000), evidence(by_g, 115)
     assert is_too_rare(by_inputs, 115, settings)  # by what the inputs find
-    assert not finds_clearly_more(by_inputs, by_calibration, settings)
+    assert not finds_clearly_more(by_inputs, by_calibration, settings, seed=0)

@@ -22,12 +22,15 @@ from s2osc.pipeline.audit.label_shift import (
     compare_mix,
     items_per_judge,
 )
+from s2osc.pipeline.audit.long_tail import LongTail, find_long_tail
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
+from s2osc.pipeline.filter.far_items import N_PARTS, measure_far_items
 from s2osc.pipeline.filter.signs import (
     InputSigns,
     Measured,
+    MeasuredInputs,
     Signs,
     measure_signs,
     rankings,
@@ -55,6 +58,10 @@ SOURCE_TOLERANCE = 0.1
 """Share of the pool that another source may carry above the held-back items, though it is known:
 held-back items are moved to the pool's source by their middle, not one by one."""
 
+DOUBTFUL = 0.1
+"""The chance of so few labelled items among those far out, from which on these are no discovery."""
+FEWEST_JUDGES = 2 * N_PARTS
+"""Labelled items, from which on those far from all of them are counted."""
 LEAST_RATIO = 1e-3
 """Items of the pool for one judge: a class of which there are none has a logarithm, too."""
 
@@ -74,6 +81,7 @@ class Filtered:
     mix: Mix | None = None
     by_inputs: Evidence | None = None  # of the inputs alone, judged by all labelled items
     p_value: float | None = None  # of "nothing is unknown"; None: nothing was held back
+    long_tail: LongTail | None = None  # what the p-value rests on; None: on the exact tests
 
     @property
     def sources_differ(self) -> bool:
@@ -128,6 +136,7 @@ class Filtered:
             seed_nearest=of_judges(nearest),
             seed_weight=of_judges(self.weights(pooled)),
             p_value=self.p_value,
+            long_tail=self.long_tail and replace(self.long_tail, start=None),
             sources_differ=self.sources_differ,
         )
 
@@ -185,7 +194,47 @@ def filter_pool(
         far_ends = [unknown_test.unknown_at_far_end(*each, strange) for each in scores]
         p_value = max(p_value, min(far_ends))
     score = score_of_signs(signs, names, pooled.is_spy)
-    return replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
+    filtered = replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
+    if strange or by_inputs is None or not pooled.training_is_random:
+        return filtered
+    return with_long_tail(filtered, by_inputs, matched.inputs, seed=seed)
+
+
+def with_long_tail(
+    filtered: Filtered, by_inputs: Evidence, inputs: MeasuredInputs, *, seed: int
+) -> Filtered:
+    """The same, where items too far out for a regular tail say more than the exact tests.
+
+    Such items are too few for the labelled ones to tell where they begin, and the tail tells it:
+    what it explains beyond the labelled items is as strange as the strangest of these, not more.
+    """
+    labels, p_value = inputs.labels, filtered.p_value
+    is_judge = labels >= 0
+    if is_judge.sum() < FEWEST_JUDGES:
+        return filtered
+    far = measure_far_items(inputs.spaces, labels, seed=seed)
+    found = find_long_tail(far.score, far.names, is_judge)
+    if found is None or found.chance > DOUBTFUL or p_value is None or found.p_value >= p_value:
+        return filtered
+    score = found.levelled(far.score, is_judge)
+    of_pool, of_judges = score[~is_judge], score[is_judge]
+    mix = filtered.mix
+    weights = np.ones(len(of_judges)) if mix is None else mix.weights[labels[is_judge]]
+    return replace(
+        filtered,
+        by_inputs=replace(
+            by_inputs,
+            score=of_pool,
+            seed_score=of_judges,
+            seed_label=labels[is_judge],
+            seed_nearest=far.names[is_judge],
+            seed_weight=weights,
+            p_value=found.p_value,
+            long_tail=found,
+        ),
+        p_value=found.p_value,
+        long_tail=found,
+    )
 
 
 def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
