@@ -69,6 +69,18 @@ def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
     assert moved.sum() > 0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_an_offset_of_columns_in_which_many_items_share_a_value_is_found_as_large_as_it_is(seed):
+    split = open_set(*make_blobs(300, 4, distance=4.0))
+    known, pool = (np.clip(np.round(x), -2, 3) for x in (split.known.inputs, split.pool))
+    _, _, found = matched(Labelled(known, split.known.labels), offset_columns(pool, 0.1))
+    assert found.first.differ
+    assert not found.last.differ
+    moved = sum(change.offset for change in found.changes)
+    share = np.median(moved / found.changes[0].deviations)
+    assert 0.08 < share < 0.12
+
+
 def test_noise_that_leaves_nothing_sure_is_found_by_the_surest_items():
     _, _, found = matched_to(make_images, lambda x: add_noise(x, 20, seed=9))
     assert [change.kind for change in found.changes][:1] == ["noise"]
