@@ -33,6 +33,7 @@ from s2osc.pipeline.solution import Solution, make_trust
 from s2osc.pipeline.sources.matched import Matched, RawItems
 from s2osc.pipeline.sources.matching import (
     compare_inputs,
+    match_as_told,
     match_raw,
     match_sources,
 )
@@ -175,6 +176,7 @@ class S2OSCMethod:
             clock,
             labelled=known,
             suspected_raw=by_raw and partial(suspected_of_raw, by_raw, hide_changed, seed=seed),
+            learn_again=partial(self._train_teacher, seed=seed, device=device),
             seed=seed,
             device=device,
         )
@@ -206,6 +208,7 @@ class S2OSCMethod:
         *,
         labelled: Labelled | None = None,
         suspected_raw: Callable[[], Iterator[Matched]] | None = None,
+        learn_again: Callable[[Labelled], Taught] | None = None,
         seed: int,
         device: str,
     ) -> Solution:
@@ -214,13 +217,24 @@ class S2OSCMethod:
         ``of_training`` are its outputs for the training items. All items are scaled already. Where
         few were held back, folds are made of ``labelled``, all labelled items; None: there are no
         others that may judge. ``suspected_raw`` gives matches by changes that the pool may show
-        of the photos or texts that items are features of.
+        of the photos or texts that items are features of. ``learn_again`` trains f on labelled
+        items that were changed since; None: f stays as it is.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
             filtered, matched = self._filter(
                 teacher, of_training, matched, suspected_raw, seed=seed
             )
+            told = None
+            if learn_again is not None and filtered.sources is not None:
+                told = match_as_told(matched, filtered.sources, seed=seed)
+        if learn_again is not None and told is not None:
+            with clock("teacher"):
+                teacher, of_training = learn_again(told.training)
+            with clock("filter"):
+                filtered, matched = self._filter(
+                    teacher, of_training, told, suspected_raw, seed=seed
+                )
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
