@@ -268,23 +268,31 @@ def mix_of_pool(measured: Measured, matched: Matched, *, are_apart: bool) -> Mix
     """
     assert matched.inputs is not None
     assert matched.last is not None
-    labels = matched.inputs.labels
-    ones, ratios, first = np.ones(matched.training.n_classes), [], None
+    labels, pooled = matched.inputs.labels, matched.pooled
+    of_class, ratios, first = class_weights_of_inputs(pooled), [], None
     for fold in measured.folds[:1] if are_apart else measured.folds:
         if are_apart:
             is_ordinary = matched.last.is_sure.copy()
         else:
             total = sum_of_signs(fold.signs, fold.names, fold.is_spy)
             is_ordinary = are_ordinary(total, fold.names, fold.is_judge)
-        is_ordinary &= ~matched.pooled.is_beyond_even(len(labels))
+        is_ordinary &= ~pooled.is_beyond_even(len(labels))
         judged = np.where(fold.is_spy, -2, labels)
-        ordinary = Names.of(fold.names, judged, is_ordinary, n_classes=len(ones))
-        n_judges = np.bincount(labels[fold.is_judge], minlength=len(ones))
+        ordinary = Names.of(fold.names, judged, is_ordinary, n_classes=len(of_class))
+        n_judges = np.bincount(labels[fold.is_judge], minlength=len(of_class))
         per_judge = items_per_judge(ordinary, n_judges)
         ratios.append(np.log(np.maximum(per_judge, LEAST_RATIO)))
         first = first or ordinary
     assert first is not None
-    return compare_mix(first.n_pool, first.n_judges, ones, np.exp(np.mean(ratios, axis=0)))
+    return compare_mix(first.n_pool, first.n_judges, of_class, np.exp(np.mean(ratios, axis=0)))
+
+
+def class_weights_of_inputs(pooled: Pool) -> np.ndarray:
+    """(C,) how many labelled items each one stands for that judges the inputs, relatively.
+
+    All labelled items do so, or held-back ones alone.
+    """
+    return np.ones_like(pooled.class_weights) if pooled.training_is_random else pooled.class_weights
 
 
 def evidence_of_inputs(
@@ -299,7 +307,8 @@ def evidence_of_inputs(
     _, names, is_spy, is_judge = first = measured.of_inputs
     if not is_judge.any() or not is_spy.any() or pooled.is_extra is not None:
         return None
-    known = softmax(pooled.of_pool(logits), axis=1)
+    known, of_class = softmax(pooled.of_pool(logits), axis=1), class_weights_of_inputs(pooled)
+    of_class = of_class * mix.weights
     answer = Evidence(
         score=np.zeros(pooled.n),
         nearest=known.argmax(1),
@@ -307,13 +316,13 @@ def evidence_of_inputs(
         seed_score=np.zeros(int(is_judge.sum())),
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
-        seed_weight=mix.weights[measured.labels],
+        seed_weight=of_class[measured.labels],
         p_value=unknown_test.most_agree([p_value_of_fold(fold, labels) for fold in measured.folds]),
     )
     scores = rankings(first.signs, names, is_spy)
     chosen = scores.shape[1] - 1  # all signs together
     if len(measured.folds) > 1:
-        chosen = _best_ranking(measured.folds[1], is_spy, mix.weights[labels[is_spy]], answer)
+        chosen = _best_ranking(measured.folds[1], is_spy, of_class[labels[is_spy]], answer)
     score = scores[:, chosen]
     return replace(answer, score=score[: pooled.n], seed_score=score[is_judge])
 
