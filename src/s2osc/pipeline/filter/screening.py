@@ -26,7 +26,7 @@ from s2osc.pipeline.audit.long_tail import LongTail, find_long_tail
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
-from s2osc.pipeline.filter.far_items import N_PARTS, measure_far_items
+from s2osc.pipeline.filter.far_items import N_PARTS, FarItems, measure_far_items
 from s2osc.pipeline.filter.signs import (
     InputSigns,
     Measured,
@@ -209,12 +209,11 @@ def with_long_tail(
     what it explains beyond the labelled items is as strange as the strangest of these, not more.
     """
     labels, p_value = inputs.labels, filtered.p_value
-    is_judge = labels >= 0
-    if is_judge.sum() < FEWEST_JUDGES:
-        return filtered
-    far = measure_far_items(inputs.spaces, labels, seed=seed)
-    found = find_long_tail(far.score, far.names, is_judge)
-    if found is None or found.chance > DOUBTFUL or p_value is None or found.p_value >= p_value:
+    is_judge, found = labels >= 0, None
+    if is_judge.sum() >= FEWEST_JUDGES:
+        far = measure_far_items(inputs.spaces, labels, seed=seed)
+        found = tail_of_a_class(far, is_judge)
+    if found is None or p_value is None or found.p_value >= p_value:
         return filtered
     score = found.levelled(far.score, is_judge)
     of_pool, of_judges = score[~is_judge], score[is_judge]
@@ -235,6 +234,12 @@ def with_long_tail(
         p_value=found.p_value,
         long_tail=found,
     )
+
+
+def tail_of_a_class(far: FarItems, is_judge: np.ndarray) -> LongTail | None:
+    """A tail that is too long, with so few judges in it that it is hardly one of known items."""
+    found = find_long_tail(far.score, far.names, is_judge)
+    return found if found is not None and found.chance <= DOUBTFUL else None
 
 
 def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
