@@ -87,7 +87,8 @@ def p_value(known: Labelled, pool: np.ndarray, *, seed: int) -> float:
     teaching = teaching_folds(labels, None, seed=seed)
     folds = tuple(signs_of_fold(spaces, labels, each, seed=seed) for each in teaching)
     exact = min(1.0, 2 * most_agree([p_value_of_fold(fold, labels) for fold in folds]))
-    tail = tail_of_a_class(measure_far_items(spaces, labels, seed=seed), labels >= 0)
+    far = measure_far_items([space.points for space in spaces], labels, seed=seed)
+    tail = tail_of_a_class(far, labels >= 0)
     return exact if tail is None else min(exact, tail.p_value)
 
 

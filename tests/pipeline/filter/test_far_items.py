@@ -3,7 +3,7 @@
 import numpy as np
 
 from s2osc.pipeline.filter.far_items import measure_far_items
-from s2osc.pipeline.filter.signs import find_spaces
+from s2osc.pipeline.filter.neighbours import input_spaces
 
 
 def random(seed=0):
@@ -22,13 +22,13 @@ def vectors(n_pool, n_labelled, n_far=0, *, seed=0):
 
 def test_what_lies_far_from_all_labelled_items_comes_first():
     points, labels = vectors(900, 100, n_far=9)
-    far = measure_far_items(find_spaces(points, seed=0), labels, seed=0)
+    far = measure_far_items(input_spaces(points, seed=0), labels, seed=0)
     assert set(np.argsort(-far.score)[:9]) == set(range(891, 900))
 
 
 def test_items_get_the_class_of_those_they_lie_near():
     points, labels = vectors(400, 100)
-    far = measure_far_items(find_spaces(points, seed=0), labels, seed=0)
+    far = measure_far_items(input_spaces(points, seed=0), labels, seed=0)
     np.testing.assert_array_equal(far.names, np.arange(500) % 2)
 
 
@@ -36,7 +36,7 @@ def test_labelled_items_lie_as_far_out_as_known_ones_of_the_pool():
     ranks = []
     for seed in range(20):
         points, labels = vectors(900, 100, seed=seed)
-        far = measure_far_items(find_spaces(points, seed=0), labels, seed=seed)
+        far = measure_far_items(input_spaces(points, seed=0), labels, seed=seed)
         ranks.append(np.argsort(np.argsort(far.score))[labels >= 0].mean())
     assert abs(np.mean(ranks) - 499.5) < 15  # three deviations of a mean of 2,000 ranks are 19
 
@@ -44,5 +44,5 @@ def test_labelled_items_lie_as_far_out_as_known_ones_of_the_pool():
 def test_a_class_of_one_labelled_item_gives_numbers():
     points, labels = vectors(300, 60)
     labels[-1] = 2
-    far = measure_far_items(find_spaces(points, seed=0), labels, seed=0)
+    far = measure_far_items(input_spaces(points, seed=0), labels, seed=0)
     assert np.isfinite(far.score).all()

@@ -11,8 +11,10 @@ from s2osc.pipeline.filter.screening import (
     audit_sources,
     filter_pool,
     stands_out_by_inputs,
+    with_p_value_of_whole,
     with_sure_items,
 )
+from s2osc.pipeline.sources.changes import ColumnChange
 from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.sources.matching import (
     compare_inputs,
@@ -314,6 +316,22 @@ def test_what_stands_out_by_its_inputs_is_found_whatever_f_says(n, distance):
     found = {level: stands_out_by_inputs(inputs, level, seed=0) for level in (1e-6, 0.01, 0.3)}
     assert all(filtered.p_value <= level for level, stands_out in found.items() if stands_out)
     assert found[0.01] == (n > 0)
+
+
+def test_what_the_whole_pool_shows_counts_for_a_sample_unless_the_source_may_be_the_reason(vectors):
+    matched = compared(*vectors[1:])
+    found = replace(screened(*vectors), p_value=0.4)
+
+    def by_inputs(changes):
+        assert not changes
+        return 0.002
+
+    assert with_p_value_of_whole(found, matched, by_inputs).p_value == 0.002
+    assert with_p_value_of_whole(replace(found, p_value=1e-6), matched, by_inputs).p_value == 1e-6
+    apart = replace(found, sources=found.sources._replace(p_value=0.001))
+    change = ColumnChange(np.zeros(1), 0.1, np.ones(1))
+    assert with_p_value_of_whole(apart, matched, by_inputs) is apart
+    assert with_p_value_of_whole(found, matched._replace(changes=(change,)), by_inputs) is found
 
 
 # Too rare for an exact test

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from s2osc.pipeline.filter.neighbours import mahalanobis_distance, nearest_labelled
-from s2osc.pipeline.filter.signs import Space
 from s2osc.seeding import rng
 
 N_PARTS = 10
@@ -25,18 +24,18 @@ class FarItems(NamedTuple):
     names: np.ndarray  # (n,)
 
 
-def measure_far_items(spaces: Sequence[Space], labels: np.ndarray, *, seed: int) -> FarItems:
+def measure_far_items(spaces: Sequence[np.ndarray], labels: np.ndarray, *, seed: int) -> FarItems:
     """The mean distance from the nearest labelled items and from the centres of classes.
 
-    ``labels`` are -1 for the pool. Each distance is counted from its median over all items, in
-    units of how far the strange ones lie beyond that.
+    ``spaces`` are the items as points; ``labels`` are -1 for the pool. Each distance is counted
+    from its median over all items, in units of how far the strange ones lie beyond that.
     """
     is_labelled, n_classes = labels >= 0, int(labels.max()) + 1
     random, part_of = rng(seed, "far items"), np.empty(len(labels), int)
     for side in (is_labelled, ~is_labelled):
         part_of[side] = random.permutation(int(side.sum())) % N_PARTS
     distances, votes = [], np.zeros((len(labels), n_classes))
-    for points, _ in spaces:
+    for points in spaces:
         from_items, from_centres = np.empty(len(labels)), np.empty(len(labels))
         for part in range(N_PARTS):
             rows = np.flatnonzero(part_of == part)

@@ -5,6 +5,7 @@ says whether anything in the pool is unknown. If the sources differ, held-back i
 that of the pool before they are compared with it.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -38,6 +39,7 @@ from s2osc.pipeline.filter.signs import (
     signs_of_fold,
     sum_of_signs,
 )
+from s2osc.pipeline.sources.changes import Change
 from s2osc.pipeline.sources.comparison import (
     CLEAR_MOVE,
     LEVEL,
@@ -200,6 +202,21 @@ def filter_pool(
     return with_long_tail(filtered, by_inputs, matched.inputs, seed=seed)
 
 
+def with_p_value_of_whole(
+    filtered: Filtered, matched: Matched, p_by_inputs: Callable[[Sequence[Change]], float]
+) -> Filtered:
+    """The same for a sample, where the inputs of its whole pool say more than the sample does.
+
+    ``p_by_inputs`` is by labelled items with changes. Where the pool shows a change, which is only
+    about the right one, the sample decides.
+    """
+    if filtered.p_value is None or filtered.sources_differ or matched.is_changed:
+        return filtered
+    if matched.unexplained:
+        return filtered
+    return replace(filtered, p_value=min(filtered.p_value, p_by_inputs(matched.changes)))
+
+
 def with_long_tail(
     filtered: Filtered, by_inputs: Evidence, inputs: MeasuredInputs, *, seed: int
 ) -> Filtered:
@@ -211,7 +228,7 @@ def with_long_tail(
     labels, p_value = inputs.labels, filtered.p_value
     is_judge, found = labels >= 0, None
     if is_judge.sum() >= FEWEST_JUDGES:
-        far = measure_far_items(inputs.spaces, labels, seed=seed)
+        far = measure_far_items([space.points for space in inputs.spaces], labels, seed=seed)
         found = tail_of_a_class(far, is_judge)
     if found is None or p_value is None or found.p_value >= p_value:
         return filtered
