@@ -106,6 +106,10 @@ def fit_sample(
             for change in changes:
                 changed = change.apply(calibration.inputs, seed=seed)
                 calibration = Labelled(changed, calibration.labels)
+            findable = partial(unknown_test.findable_share, level=method.decision.level)
+            share = findable(len(judged), len(plan.roles.others))
+            if by_raw is None:
+                share = min(share, findable(len(of_whole), len(labelled)))
             return judge_sample(
                 method,
                 plan,
@@ -117,6 +121,7 @@ def fit_sample(
                     if by_raw is None
                     else partial(p_value_of_strangeness, plan, judged)
                 ),
+                findable_share=share,
             )
 
     def explained_by(suspected: Matched) -> LargeFit | None:
@@ -162,10 +167,12 @@ def judge_sample(
     calibration: Labelled,
     *,
     p_by_inputs: Callable[[], float],
+    findable_share: float,
 ) -> LargeFit:
     """Threshold and audit for the whole pool, by calibration items, which are scaled already.
 
-    ``p_by_inputs`` gives the p-value of "nothing is unknown" by the inputs of the whole pool.
+    ``p_by_inputs`` gives the p-value of "nothing is unknown" by the inputs of the whole pool, which
+    would find a class of the share ``findable_share``.
 
     Where the sources differ, the calibration items of the sample judge: they were moved to the
     pool's source with everything else there.
@@ -221,9 +228,7 @@ def judge_sample(
         model = replace(model, confidence=confidence, calibration=calibrated)
     audit = replace(
         decision.audit.of_same_fit(trust.audit),
-        findable_share=unknown_test.findable_share(
-            min(len(judged), MOST_FAR), len(plan.roles.everyone), settings.level
-        ),
+        findable_share=findable_share,
         reliability=reliability(
             cross_fitted(of_calibration.softmax, is_right, weights, seed=seed), is_right
         ),
