@@ -17,7 +17,8 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 from s2osc.pipeline.audit.unknown_test import findable_share, most_agree
-from s2osc.pipeline.filter.screening import p_value_of_fold
+from s2osc.pipeline.filter.far_items import measure_far_items
+from s2osc.pipeline.filter.screening import p_value_of_fold, tail_of_a_class
 from s2osc.pipeline.filter.signs import find_spaces, signs_of_fold, teaching_folds
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.types import Labelled
@@ -77,7 +78,7 @@ def wine(seed: int, *, n_labelled: int = 60) -> tuple[Labelled, np.ndarray]:
 
 
 def p_value(known: Labelled, pool: np.ndarray, *, seed: int) -> float:
-    """As the filter finds it where f finds nothing: the folds of the inputs, doubled."""
+    """As the filter finds it where f finds nothing: by the folds of the inputs, or by the tail."""
     scaling = fit_scaling(known.inputs, pool)
     spaces = find_spaces(
         np.concatenate([scaling.transform(pool), scaling.transform(known.inputs)]), seed=seed
@@ -85,7 +86,10 @@ def p_value(known: Labelled, pool: np.ndarray, *, seed: int) -> float:
     labels = np.append(np.full(len(pool), -1), known.labels)
     teaching = teaching_folds(labels, None, seed=seed)
     folds = tuple(signs_of_fold(spaces, labels, each, seed=seed) for each in teaching)
-    return min(1.0, 2 * most_agree([p_value_of_fold(fold, labels) for fold in folds]))
+    exact = min(1.0, 2 * most_agree([p_value_of_fold(fold, labels) for fold in folds]))
+    far = measure_far_items([space.points for space in spaces], labels, seed=seed)
+    tail = tail_of_a_class(far, labels >= 0)
+    return exact if tail is None else min(exact, tail.p_value)
 
 
 def cases(n_null: int, n_rounds: int, *, large: bool) -> list[Case]:

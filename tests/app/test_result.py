@@ -18,6 +18,7 @@ from s2osc.app.run_record import RunRecord
 from s2osc.app.summary import LabelCounts
 from s2osc.data.inputs import Skipped
 from s2osc.errors import DataError
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.record import UnknownTest
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.report.drawing import Question
@@ -225,6 +226,19 @@ def test_a_result_comes_back_exactly_from_its_scores(tmp_path):
     assert again.summary.to_json() == result.summary.to_json()
     other = result.decided(replace(result.decision, aim="recall"))
     assert load_result(tmp_path, {"aim": "recall"}).summary.to_json() == other.summary.to_json()
+
+
+def test_where_items_too_far_out_begin_comes_back_with_the_scores(tmp_path):
+    result = result_of(odds=None)
+    tail = LongTail(n_items=10, n_regular=0.5, n_judges=0, chance=0.04, start=6.5)
+    evidence = replace(result.evidence, p_value=tail.p_value, long_tail=tail)
+    result = replace(result, evidence=evidence).decided(result.decision)
+    np.testing.assert_array_equal(result.answer.is_unknown, evidence.score > 6.5)
+    save_result(result, tmp_path)
+    finish(tmp_path, result)
+    again = load_result(tmp_path)
+    assert_same(result, again, without=("embeddings", "questions"))
+    assert again.audit.test.long_tail == tail
 
 
 def test_only_unknown_items_have_a_group():

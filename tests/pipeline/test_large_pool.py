@@ -7,9 +7,10 @@ from s2osc.data.corruptions import add_noise, add_typing_errors
 from s2osc.errors import SettingsError
 from s2osc.pipeline.large_pool import plan as plan_module
 from s2osc.pipeline.large_pool.answer import answer_items
-from s2osc.pipeline.large_pool.fit import fit_sample
+from s2osc.pipeline.large_pool.fit import fit_sample, p_value_of_far_items
 from s2osc.pipeline.large_pool.plan import draw_sample, plan_fit
 from s2osc.pipeline.large_pool.whole import fit_large_pool
+from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matched import RawItems
 from s2osc.progress import Stopwatch
 from s2osc.types import UNKNOWN, Labelled
@@ -86,6 +87,39 @@ def test_the_audit_is_of_the_whole_pool(rare, fitted):
     assert audit.unknown_share.low <= true_share <= audit.unknown_share.high
     alarms = (fitted.answer.labels[truth != UNKNOWN] == UNKNOWN).mean()
     assert audit.false_alarm.low <= alarms <= audit.false_alarm.high
+
+
+def by_far_items(known, pool, *, seed=0):
+    scaling = fit_scaling(known.inputs, pool)
+    scaled = scaling.transform_items(known)
+    return p_value_of_far_items(scaling.transform(pool), scaled, (), seed=seed)
+
+
+def test_all_labelled_items_judge_how_far_the_pool_lies_from_them():
+    known, pool, _ = blobs(100, (1_000, 1_000, 1_000, 150), distance=8.0)
+    assert by_far_items(known, pool) <= 1e-3
+    plan = plan_fit(known, SEEDED.seeds, fit_on=FIT_ON, seed=0)
+    assert len(plan.roles.everyone) == len(known)
+    assert {row.tobytes() for row in plan.roles.everyone.inputs} == {
+        row.tobytes() for row in known.inputs
+    }
+
+
+def test_how_far_a_pool_lies_keeps_its_level_with_few_labelled_items():
+    p_values = []
+    for seed in range(60):
+        known, pool, _ = blobs(20, (700, 700, 70), seed=seed)
+        p_values.append(by_far_items(known, pool, seed=seed))
+    assert np.mean(np.array(p_values) <= 0.1) <= 0.2  # 12 of 60 come by chance in one of 100 trials
+
+
+def test_a_class_that_the_whole_pool_shows_is_found_though_few_items_judge_the_sample():
+    known, pool, truth = blobs(100, (1_000, 1_000, 1_000, 150), distance=8.0)
+    found = fit_large_pool(SEEDED, known, pool, fit_on=FIT_ON, seed=0)
+    called = found.answer.labels == UNKNOWN
+    assert not found.trust.audit.nothing_unknown
+    assert called[truth == UNKNOWN].mean() > 0.8
+    assert called[truth != UNKNOWN].mean() < 0.1
 
 
 def test_strange_known_items_are_no_discovery():

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from s2osc.pipeline.audit.held_back import join_held_back
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence
 from s2osc.pipeline.filter.distinctness import Units
 from s2osc.pipeline.filter.screening import Filtered
 from s2osc.pipeline.teacher import TeacherOutputs
-from s2osc.pipeline.verdict import finds_more_alone, joint_score
+from s2osc.pipeline.verdict import finds_clearly_more, finds_more_alone, joint_score
 from s2osc.types import Labelled
 
 SETTINGS = DecisionSettings(rule="seeds")
@@ -52,6 +53,25 @@ def test_g_hardly_ever_decides_alone_by_chance():
         for seed in range(40)
     ]
     assert sum(alone) <= 5
+
+
+def by_far_items(n_far: int) -> Evidence:
+    """So many items of a pool far out, by the distances of 2,000 labelled ones."""
+    score = np.random.default_rng(1).standard_normal(3_000)
+    score[:n_far] = 9.0
+    tail = LongTail(n_items=n_far, n_regular=n_far / 3, n_judges=0, chance=0.02, start=6.0)
+    return replace(evidence(score), long_tail=tail)
+
+
+def test_items_far_out_count_where_few_calibration_items_cannot_say_as_much():
+    by_g = scores(0.0, 100, 0)
+    by_g[:20] = 9.0
+    assert finds_clearly_more(by_far_items(20), evidence(by_g), SETTINGS, seed=0)
+
+
+def test_g_decides_where_what_it_surely_finds_is_more_than_lies_far_out():
+    by_g = evidence(scores(4.0, 500, 0))
+    assert not finds_clearly_more(by_far_items(20), by_g, SETTINGS, seed=0)
 
 
 def test_the_same_score_is_no_better():

@@ -10,7 +10,7 @@ import torch
 from s2osc.arrays import unit_rows
 from s2osc.nets.training import TrainSettings, outputs
 from s2osc.pipeline.audit import outcome
-from s2osc.stream.learner import Incremental, Knowledge, even_out
+from s2osc.stream.learner import Incremental, Knowledge, even_out, hide_in_window
 from s2osc.stream.memory import MemorySettings, herd
 from s2osc.stream.update import UpdateSettings
 from s2osc.types import UNKNOWN, Labelled
@@ -222,3 +222,20 @@ def test_no_class_speaks_much_louder_than_another_for_the_known_items():
     assert np.bincount(even_out(items, 130).labels).tolist() == [150, 100, 120]
     assert np.bincount(even_out(items, 200).labels).tolist() == [200, 100, 120]
     assert len(even_out(Labelled(items.inputs[:0], labels[:0]), 60)) == 0
+
+
+def test_a_class_with_few_seeds_speaks_for_as_many_items_of_a_window_as_any_other():
+    seeds = Labelled(INPUTS[:23], np.repeat([0, 1, 2], [12, 9, 2]))
+    pooled = hide_in_window(INPUTS[50:], seeds, 4, seed=0)
+    n_seeds = np.bincount(pooled.held_back_labels, minlength=4)
+    np.testing.assert_allclose(pooled.class_weights * n_seeds, [12, 12, 12, 0])
+    assert not pooled.training_is_random
+
+
+def test_a_window_is_answered_where_the_last_class_has_no_seeds(begun):
+    known = SHORT.learn(begun, Labelled(of(3).inputs[:2], np.array([3, 3])), seed=0)
+    assert known.memory.seeds.labels.max() == 2
+    window = of(0, 1, 2, 3, 4, inputs=LATER_INPUTS, labels=LATER_LABELS)
+    found = SHORT.recognise(known, window.inputs, seed=0)
+    called = found.predictions.labels == UNKNOWN
+    assert called[window.labels == 4].mean() > 0.5

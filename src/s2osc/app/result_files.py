@@ -261,6 +261,7 @@ def read_measured(folder: Path, classes: tuple[str, ...], audit: Audit) -> Measu
             nearest=_labels(pool["nearest"], classes),
             nearest_confidence=_numbers(pool["nearest_confidence"]),
             p_value=audit.test.p_value,
+            long_tail=audit.test.long_tail,
             sources_differ=audit.sources_remain_apart,
             seed_score=seed_score,
             seed_label=seed_label,

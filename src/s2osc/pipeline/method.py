@@ -1,6 +1,6 @@
 """S2OSC: the steps as one straight line."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from s2osc.pipeline.filter.screening import (
     Filtered,
     filter_pool,
     stands_out_by_inputs,
+    with_p_value_of_whole,
     with_sure_items,
 )
 from s2osc.pipeline.filter.selection import Selection, select_distinct, select_nothing
@@ -30,9 +31,11 @@ from s2osc.pipeline.model import KnownOnlyModel, OpenSetModel
 from s2osc.pipeline.run_facts import RunFacts
 from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution, make_trust
+from s2osc.pipeline.sources.changes import Change
 from s2osc.pipeline.sources.matched import Matched, RawItems
 from s2osc.pipeline.sources.matching import (
     compare_inputs,
+    match_as_told,
     match_raw,
     match_sources,
 )
@@ -175,6 +178,7 @@ class S2OSCMethod:
             clock,
             labelled=known,
             suspected_raw=by_raw and partial(suspected_of_raw, by_raw, hide_changed, seed=seed),
+            learn_again=partial(self._train_teacher, seed=seed, device=device),
             seed=seed,
             device=device,
         )
@@ -206,6 +210,8 @@ class S2OSCMethod:
         *,
         labelled: Labelled | None = None,
         suspected_raw: Callable[[], Iterator[Matched]] | None = None,
+        learn_again: Callable[[Labelled], Taught] | None = None,
+        p_by_inputs: Callable[[Sequence[Change]], float] | None = None,
         seed: int,
         device: str,
     ) -> Solution:
@@ -214,13 +220,26 @@ class S2OSCMethod:
         ``of_training`` are its outputs for the training items. All items are scaled already. Where
         few were held back, folds are made of ``labelled``, all labelled items; None: there are no
         others that may judge. ``suspected_raw`` gives matches by changes that the pool may show
-        of the photos or texts that items are features of.
+        of the photos or texts that items are features of. ``learn_again`` trains f on labelled
+        items that were changed since; None: f stays as it is. ``p_by_inputs`` is the p-value of
+        "nothing is unknown" in the whole pool, of which this is a sample, by labelled items with
+        changes.
         """
         model: OpenSetModel | KnownOnlyModel
         with clock("filter"):
             filtered, matched = self._filter(
-                teacher, of_training, matched, suspected_raw, seed=seed
+                teacher, of_training, matched, suspected_raw, p_by_inputs, seed=seed
             )
+            told = None
+            if learn_again is not None and filtered.sources is not None:
+                told = match_as_told(matched, filtered.sources, seed=seed)
+        if learn_again is not None and told is not None:
+            with clock("teacher"):
+                teacher, of_training = learn_again(told.training)
+            with clock("filter"):
+                filtered, matched = self._filter(
+                    teacher, of_training, told, suspected_raw, p_by_inputs, seed=seed
+                )
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):
             # Nothing in the pool is unknown, so no student is trained.
@@ -356,6 +375,7 @@ class S2OSCMethod:
         of_training: TeacherOutputs,
         matched: Matched,
         suspected_raw: Callable[[], Iterator[Matched]] | None,
+        p_by_inputs: Callable[[Sequence[Change]], float] | None,
         *,
         seed: int,
     ) -> tuple[Filtered, Matched]:
@@ -363,8 +383,15 @@ class S2OSCMethod:
 
         What another source explains as well is no discovery.
         """
+
+        def with_whole(filtered: Filtered, matched: Matched) -> Filtered:
+            if p_by_inputs is None or not self._is_all_known(filtered):
+                return filtered
+            return with_p_value_of_whole(filtered, matched, p_by_inputs)
+
         found = teacher.outputs(matched.pooled.inputs)
         filtered = filter_pool(found, of_training, matched, self.filtering, seed=seed)
+        filtered = with_whole(filtered, matched)
         if matched.last is None or self._is_all_known(filtered):
             return filtered, matched
 
@@ -376,6 +403,7 @@ class S2OSCMethod:
             changed = found.first(suspected.pooled.n).followed_by(of_held_back)
             of_changed = teacher.outputs(suspected.training.inputs)
             again = filter_pool(changed, of_changed, suspected, self.filtering, seed=seed)
+            again = with_whole(again, suspected)
             # A change that sets the sources apart is none that the pool can have.
             is_explained = self._is_all_known(again) and not again.sources_differ
             return (again, suspected) if is_explained else None

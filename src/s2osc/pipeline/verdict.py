@@ -23,13 +23,14 @@ from s2osc.pipeline.audit.confidence import (
 )
 from s2osc.pipeline.audit.cross_conformal import Judged, NamedItems
 from s2osc.pipeline.audit.held_back import Pool
-from s2osc.pipeline.audit.outcome import decide
+from s2osc.pipeline.audit.outcome import decide, false_alarm_rate
 from s2osc.pipeline.audit.record import Audit, Reliability
 from s2osc.pipeline.audit.threshold import (
     DecisionSettings,
     Evidence,
     Thresholds,
     choose_threshold,
+    choose_thresholds,
     estimated_f_out_at,
     false_alarm_limit,
     share_of_unknown,
@@ -178,7 +179,7 @@ def decide_by_student(
             nearest_confidence=by_calibration.nearest_confidence,
             p_value=by_calibration.p_value,
         )
-        if finds_clearly_more(by_inputs, by_calibration, settings):
+        if finds_clearly_more(by_inputs, by_calibration, settings, seed=seed):
             evidence = by_inputs
     verdict = verdict_by_seeds(
         evidence,
@@ -237,13 +238,20 @@ def _called_unknown(
 
 
 def finds_clearly_more(
-    by_inputs: Evidence, by_calibration: Evidence, settings: DecisionSettings
+    by_inputs: Evidence, by_calibration: Evidence, settings: DecisionSettings, *, seed: int
 ) -> bool:
     """Whether the raw inputs, calibrated on most labelled items, find clearly more than g does.
 
     New items have g alone, so a little more is not enough: it must go beyond the error of a share
-    among so many calibration items. As much is unknown as either of them finds.
+    among so many calibration items. As much is unknown as either of them finds. Where items lie too
+    far out for a regular tail, it is enough that what they surely find makes a better F_out.
     """
+    if by_inputs.long_tail is not None:
+        far, by_both = (
+            count_sure(each, settings, seed=seed) for each in (by_inputs, by_calibration)
+        )
+        n_unknown = max(far.n_sure, by_both.n_sure)
+        return far.f_out(n_unknown) >= by_both.f_out(n_unknown)
     both = by_inputs, by_calibration
     n_seeds = min(each.n_effective for each in both)
     share = max(share_of_unknown(each).estimate for each in both)
@@ -256,6 +264,33 @@ def finds_clearly_more(
         # By all their judges: what few cannot set a threshold for is what these are there for.
         and estimated_f_out_at(by_inputs, settings, share=share) > by_g
     )
+
+
+class SureCount(NamedTuple):
+    """How many items scores call unknown, and how many of these are so at least."""
+
+    n_called: int
+    n_sure: float
+
+    def f_out(self, n_unknown: float) -> float:
+        """F_out if no more than the sure ones are unknown, of so many there are.
+
+        >>> SureCount(n_called=30, n_sure=20.0).f_out(50)
+        0.5
+        """
+        return 2 * self.n_sure / max(self.n_called + n_unknown, 1.0)
+
+
+def count_sure(evidence: Evidence, settings: DecisionSettings, *, seed: int) -> SureCount:
+    """The items called unknown, less the false alarms that there may be among them at most."""
+    n, share = len(evidence.score), share_of_unknown(evidence).estimate
+    thresholds = choose_thresholds(evidence, share, settings)
+    rate = false_alarm_rate(evidence, thresholds, settings, n, seed=seed)
+    alarms = n * rate.high if rate else float(n)
+    if evidence.long_tail is not None and evidence.long_tail.start is not None:
+        alarms = min(alarms, evidence.long_tail.n_regular)
+    n_called = int(thresholds.are_passed(evidence.score, evidence.nearest).sum())
+    return SureCount(n_called, max(0.0, n_called - alarms))
 
 
 def is_too_rare(by_inputs: Evidence, n_calibration: int, settings: DecisionSettings) -> bool:

@@ -172,7 +172,7 @@ def notes(audit: Audit) -> list[str]:
         "back from training and hidden in the pool. Whiskers are 95% intervals, but rough ranges "
         "for the unknown share and the recall.",
         f"If nothing in the pool were unknown, scores like these would come with probability "
-        f"{chance(audit.test.p_value)}.",
+        f"{chance(audit.test.exact_p_value)}.",
     ]
     if stated := limit(audit):
         found.append(stated)

@@ -21,7 +21,7 @@ PLACED_KEYS = ("audit", "groups", "metrics", "warnings", "warning_codes", "secon
 # Shown as words or charts.
 SHOWN_OF_AUDIT = (
     *("sentence", "cautions", "curve", "per_class", "weights", "tree", "spreads"),
-    *("bins", "class_limits", "what_speaks", "evidence"),
+    *("bins", "class_limits", "what_speaks", "evidence", "long_tail"),
 )
 METRICS_IN_WORDS = {
     "precision": "mean over classes by size",

@@ -21,7 +21,7 @@ from s2osc.baselines import cpe, senc_mas
 from s2osc.baselines.cpe import CPE, PrototypeRecogniser
 from s2osc.baselines.senc_mas import SENCMaS, Sketches
 from s2osc.nets.training import outputs
-from s2osc.pipeline.audit.held_back import hold_back, join_held_back
+from s2osc.pipeline.audit.held_back import Pool, hold_back, join_held_back
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import KnownOnlyModel
 from s2osc.pipeline.presets import FAST
@@ -200,8 +200,8 @@ class Incremental:
         held_back = scaling.transform_items(seeds)
         clock = Stopwatch()
         # Exemplars are chosen to stand for their class, and lie nearer to its middle.
-        pooled = join_held_back(
-            scaling.transform(window), held_back, training_is_random=False, seed=seed
+        pooled = hide_in_window(
+            scaling.transform(window), held_back, exemplars.n_classes, seed=seed
         )
         with clock("sources"):
             matched = self.method.match(
@@ -292,6 +292,21 @@ def even_out(items: Labelled, fewest: int) -> Labelled:
         return items
     smallest = np.bincount(items.labels).min()
     return first_of_each(items, max(fewest, int(UNEVEN * smallest)))
+
+
+def hide_in_window(window: np.ndarray, seeds: Labelled, n_classes: int, *, seed: int) -> Pool:
+    """A window with the seeds after it; each class weighs the same, however few seeds it has.
+
+    How many a class has says how long it is known, not how often it comes. A class that has just
+    joined has few, and is the one that is answered worst.
+
+    >>> seeds = Labelled(np.zeros((4, 1)), np.array([0, 0, 0, 1]))
+    >>> hide_in_window(np.zeros((5, 1)), seeds, 3, seed=0).class_weights.tolist()
+    [1.0, 3.0, 1.0]
+    """
+    n_seeds = np.bincount(seeds.labels, minlength=n_classes) if len(seeds) else np.zeros(n_classes)
+    weights = np.where(n_seeds > 0, n_seeds.max(initial=1) / np.maximum(n_seeds, 1), 1.0)
+    return join_held_back(window, seeds, weights, training_is_random=False, seed=seed)
 
 
 def for_streams(method: S2OSCMethod) -> S2OSCMethod:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from s2osc.pipeline.audit.held_back import Pool, join_held_back
+from s2osc.pipeline.audit.held_back import Pool
 from s2osc.pipeline.scaling import Scaling
 from s2osc.pipeline.sources.changes import Change
 from s2osc.pipeline.sources.matched import Matched, RawItems
 from s2osc.pipeline.sources.suspicion import suspected_of_raw
-from s2osc.stream.learner import Incremental, Knowledge, Recognition
+from s2osc.stream.learner import Incremental, Knowledge, Recognition, hide_in_window
 from s2osc.stream.originals import Originals
 from s2osc.stream.state import StreamState
 from s2osc.types import Labelled
@@ -78,8 +78,8 @@ class OriginalsLearner(Incremental):
         def suspected(scaling: Scaling) -> Iterator[Matched]:
             def hide(match: Matched) -> tuple[Labelled, Pool]:
                 training, held_back = map(scaling.transform_items, changed(match.changes))
-                return training, join_held_back(
-                    scaling.transform(window), held_back, training_is_random=False, seed=seed
+                return training, hide_in_window(
+                    scaling.transform(window), held_back, training.n_classes, seed=seed
                 )
 
             return suspected_of_raw(by_raw, hide, seed=seed)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from s2osc.pipeline.audit.record import SCHEMA, Audit, SourcesAudit
+from s2osc.pipeline.audit.long_tail import LongTail
+from s2osc.pipeline.audit.record import SCHEMA, Audit, SourcesAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import tell
 from samples import make_audit
@@ -15,6 +16,19 @@ def test_an_audit_comes_back_from_its_file_as_it_was():
     audit = make_audit()
     assert Audit.from_json(json.loads(json.dumps(audit.to_json(), allow_nan=False))) == audit
     assert Audit.from_json(tell(audit)) == audit
+
+
+@pytest.mark.parametrize("start", [2.5, None])
+def test_what_a_discovery_rests_on_comes_back_from_the_file(start):
+    tail = LongTail(n_items=94, n_regular=43.4, n_judges=0, chance=0.024, start=start)
+    audit = make_audit(test=UnknownTest(tail.p_value, 0.01, tail))
+    assert Audit.from_json(json.loads(json.dumps(tell(audit), allow_nan=False))) == audit
+
+
+def test_a_test_of_an_earlier_version_rests_on_exact_tests():
+    record = make_audit().to_json()
+    del record["test"]["long_tail"]
+    assert Audit.from_json(record).test.long_tail is None
 
 
 def test_absent_figures_are_null_and_come_back_absent():

@@ -216,6 +216,15 @@ def test_weighted_seeds_count_by_their_weight():
     assert 0 < found.low < 0.5 < found.high < 1
 
 
+def test_a_weighted_interval_ends_at_rates_that_so_many_items_can_have():
+    hits = np.arange(300) > 0
+    weights = np.where(hits, 1.0, 0.5)
+    of_many, of_few = (weighted_interval(hits, weights, n) for n in (10**6, 200))
+    assert of_many.high < 1
+    assert of_few.high == 1  # the next rate below would be 199 of 200
+    assert (200 * of_few.low) % 1 == pytest.approx(0, abs=1e-9)
+
+
 @pytest.mark.parametrize(("rate", "end"), [(False, "low"), (True, "high")])
 def test_a_weighted_interval_reaches_to_its_end_where_all_seeds_agree(rate, end):
     found = weighted_interval(np.full(4, rate), np.array([3.0, 1.0, 1.0, 1.0]), 1_000)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s2osc.errors import SettingsError
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.outcome import decide
 from s2osc.pipeline.audit.record import Audit
 from s2osc.pipeline.audit.statistics import (
@@ -106,6 +107,49 @@ def test_unknown_are_exactly_the_items_with_a_p_value_up_to_the_operating_point(
     np.testing.assert_array_equal(
         found.labels == UNKNOWN, found.p_known <= found.audit.operating_point
     )
+
+
+def far_out(n_judges_beyond=0):
+    """The evidence where 40 items lie far out, and the tail tells where they begin."""
+    found = make_evidence(pi=0.0)
+    score, seed_score = found.score.copy(), found.seed_score.copy()
+    score[:40] = 9 + np.arange(40) / 40
+    seed_score[:n_judges_beyond] = 9.5
+    tail = LongTail(
+        n_items=40 + n_judges_beyond, n_regular=2.0, n_judges=n_judges_beyond, chance=0.02, start=6
+    )
+    is_judge = np.arange(len(score) + len(seed_score)) >= len(score)
+    both = tail.levelled(np.append(score, seed_score), is_judge)
+    return replace(
+        found,
+        score=both[~is_judge],
+        seed_score=both[is_judge],
+        p_value=tail.p_value,
+        long_tail=tail,
+    )
+
+
+@pytest.mark.parametrize("n_judges_beyond", [0, 2])
+def test_where_a_long_tail_begins_items_are_unknown_exactly_up_to_the_operating_point(
+    n_judges_beyond,
+):
+    found = decide(far_out(n_judges_beyond), SEEDS, seed=0)
+    assert np.flatnonzero(found.labels == UNKNOWN).tolist() == list(range(40))
+    np.testing.assert_array_equal(
+        found.labels == UNKNOWN, found.p_known <= found.audit.operating_point
+    )
+
+
+def test_the_limit_on_false_alarms_goes_before_where_a_long_tail_begins():
+    evidence = far_out(n_judges_beyond=200)
+    found = decide(evidence, replace(SEEDS, false_alarm=0.01), seed=0)
+    assert np.mean(evidence.seed_score > found.thresholds.common) <= 0.01
+
+
+def test_a_decision_by_g_alone_knows_nothing_of_where_a_long_tail_begins():
+    found = far_out()
+    odds = np.append(found.score, found.seed_score)
+    assert found.by_odds(odds).long_tail.start is None
 
 
 def test_a_guarantee_for_this_pool_allows_fewer_false_alarms(evidence):

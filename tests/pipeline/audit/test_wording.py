@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.record import CheckedAudit, ClassAudit, SourcesAudit, UnknownTest
 from s2osc.pipeline.audit.statistics import Estimate
 from s2osc.pipeline.audit.wording import cautions, limit, sentence, tell, verdict
@@ -325,3 +326,14 @@ def test_items_without_a_label_among_the_checked_are_told_of():
     (caution,) = cautions(make_audit(checked=replace(CHECKED, n_skipped=2)))
     assert caution.code == "check_skipped"
     assert caution.text.startswith("2 of the first 32 items to check have no label")
+
+
+def test_the_verdict_says_where_it_rests_on_a_tail():
+    tail = LongTail(n_items=94, n_regular=43.4, n_judges=2, chance=0.024, start=2.5)
+    assert verdict(UnknownTest(0.0024, 0.01, tail)) == (
+        "Something in this pool is unknown: 94 items lie farther out than all but 2 of the "
+        "labelled ones, where distances that thin out as they do nearer in would leave 44 at most "
+        "(p = 0.024 by the labelled items alone; tested at the 1% level)."
+    )
+    told = verdict(UnknownTest(0.0024, 0.001, tail))
+    assert told == "No sign of anything unknown in this pool (p = 0.024; tested at the 0.1% level)."

@@ -12,9 +12,11 @@ from s2osc.pipeline.filter.screening import (
     filter_pool,
     skill_of_inputs,
     stands_out_by_inputs,
+    with_p_value_of_whole,
     with_sure_items,
 )
 from s2osc.pipeline.filter.signs import InputSigns, MeasuredInputs
+from s2osc.pipeline.sources.changes import ColumnChange
 from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.sources.matching import (
     compare_inputs,
@@ -32,11 +34,11 @@ def random(seed=0):
 
 def prepared(inputs, labels, *, share=0.15, pool=None, known=None):
     """f, its training items, and a pool with held-back items."""
-    split = open_set(inputs, labels)
-    known = split.known if known is None else known
-    training, pooled = hide_in_pool(
-        known, split.pool if pool is None else pool, SeedSettings(share), seed=0
-    )
+    if known is None or pool is None:
+        split = open_set(inputs, labels)
+        known = split.known if known is None else known
+        pool = split.pool if pool is None else pool
+    training, pooled = hide_in_pool(known, pool, SeedSettings(share), seed=0)
     teacher, _ = train_teacher(training, SEEDED.teacher, SEEDED.augmentation, seed=0, device="cpu")
     return teacher, training, pooled
 
@@ -75,6 +77,16 @@ def made(request):
 @pytest.fixture(scope="module")
 def vectors():
     return prepared(*make_blobs(60))
+
+
+def with_far_items(n_far, *, n_labelled=900, n_pool=3_000, seed=0):
+    """Labelled items of three classes and a pool, of which the last items lie far from all."""
+    draw, centres = random(seed), 6 * np.eye(8)
+    labels = np.arange(n_labelled + n_pool) % 3
+    labels[n_labelled + n_pool - n_far :] = 3
+    inputs = (centres[labels] + draw.normal(size=(len(labels), 8))).astype(np.float32)
+    inputs[labels == 3, 3] += 6
+    return Labelled(inputs[:n_labelled], labels[:n_labelled]), inputs[n_labelled:]
 
 
 # Exchangeable by construction
@@ -340,3 +352,62 @@ def test_what_stands_out_by_its_inputs_is_found_whatever_f_says(n, distance):
     found = {level: stands_out_by_inputs(inputs, level, seed=0) for level in (1e-6, 0.01, 0.3)}
     assert all(filtered.p_value <= level for level, stands_out in found.items() if stands_out)
     assert found[0.01] == (n > 0)
+
+
+def test_what_the_whole_pool_shows_counts_for_a_sample_unless_the_source_may_be_the_reason(vectors):
+    matched = compared(*vectors[1:])
+    found = replace(screened(*vectors), p_value=0.4)
+
+    def by_inputs(changes):
+        assert not changes
+        return 0.002
+
+    assert with_p_value_of_whole(found, matched, by_inputs).p_value == 0.002
+    assert with_p_value_of_whole(replace(found, p_value=1e-6), matched, by_inputs).p_value == 1e-6
+    apart = replace(found, sources=found.sources._replace(p_value=0.001))
+    change = ColumnChange(np.zeros(1), 0.1, np.ones(1))
+    assert with_p_value_of_whole(apart, matched, by_inputs) is apart
+    assert with_p_value_of_whole(found, matched._replace(changes=(change,)), by_inputs) is found
+
+
+# Too rare for an exact test
+
+
+def screened_far_items(n_far):
+    known, pool = with_far_items(n_far)
+    return screened(*prepared(None, None, known=known, pool=pool))
+
+
+def test_a_class_too_rare_for_exact_tests_is_found_by_how_far_out_it_lies():
+    found = screened_far_items(15)
+    assert found.p_value <= 0.01
+    assert found.long_tail.n_judges <= 1
+    assert 0.01 < found.long_tail.chance < 0.1
+    by_inputs = found.by_inputs
+    is_far = by_inputs.score > by_inputs.long_tail.start
+    assert is_far[-15:].sum() >= 13
+    assert is_far[:-15].sum() <= 3
+    assert len(by_inputs.seed_score) == 900
+
+
+def test_what_lies_between_the_highest_labelled_item_and_the_far_ones_is_as_strange_as_that_item():
+    by_inputs = screened_far_items(15).by_inputs
+    start = by_inputs.long_tail.start
+    highest = by_inputs.seed_score[by_inputs.seed_score <= start].max()
+    assert by_inputs.score[by_inputs.score <= start].max() <= highest
+
+
+def test_where_nothing_lies_far_out_the_exact_tests_count_alone():
+    found = screened_far_items(0)
+    assert found.long_tail is None
+    assert found.p_value > 0.01
+
+
+def test_the_score_of_f_and_the_filter_has_no_place_where_far_items_begin():
+    known, pool = with_far_items(15)
+    teacher, training, pooled = prepared(None, None, known=known, pool=pool)
+    found = screened(teacher, training, pooled)
+    guessed = np.full((len(found.score), 3), 1 / 3)
+    evidence = found.evidence(found.score, guessed, pooled, by="calibration")
+    assert evidence.long_tail.start is None
+    assert evidence.p_value == found.p_value

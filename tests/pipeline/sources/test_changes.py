@@ -53,6 +53,15 @@ def test_a_change_of_columns_adds_its_offset_and_noise_of_the_deviation():
     assert views.dtype == np.float32
 
 
+def test_a_class_that_hardly_varies_tells_the_offset_best():
+    draw = random()
+    classes = np.repeat([0, 1], 100)
+    spread = np.where(classes == 0, 1.0, 0.01)[:, None]
+    pool, labelled = (spread * draw.normal(size=(200, 1)) for _ in range(2))
+    found = column_offset(pool + 0.1, labelled, classes, classes, np.ones(1))
+    np.testing.assert_allclose(found, 0.1, atol=0.005)  # by the other class alone: 0.14
+
+
 def test_an_offset_is_found_within_classes_whatever_their_mix():
     draw = random()
     classes = np.repeat([0, 1], 2_000)

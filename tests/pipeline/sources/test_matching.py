@@ -13,6 +13,8 @@ from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
 from s2osc.pipeline.scaling import fit_scaling
 from s2osc.pipeline.sources.matched import FEWEST_THERE, RawItems
 from s2osc.pipeline.sources.matching import (
+    compare_inputs,
+    match_as_told,
     match_raw,
     match_sources,
 )
@@ -67,6 +69,18 @@ def test_an_offset_of_columns_is_found_in_a_pool_with_unknown_items():
     assert found.first.differ
     moved = sum(change.offset for change in found.changes)
     assert moved.sum() > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_offset_of_columns_in_which_many_items_share_a_value_is_found_as_large_as_it_is(seed):
+    split = open_set(*make_blobs(300, 4, distance=4.0))
+    known, pool = (np.clip(np.round(x), -2, 3) for x in (split.known.inputs, split.pool))
+    _, _, found = matched(Labelled(known, split.known.labels), offset_columns(pool, 0.1))
+    assert found.first.differ
+    assert not found.last.differ
+    moved = sum(change.offset for change in found.changes)
+    share = np.median(moved / found.changes[0].deviations)
+    assert 0.08 < share < 0.12
 
 
 def test_noise_that_leaves_nothing_sure_is_found_by_the_surest_items():
@@ -211,3 +225,30 @@ def test_noise_on_columns_is_found_as_strong_as_it_is(seed):
     _, _, found = matched(split.known, add_column_noise(split.pool, 0.1, seed=seed))
     noise = np.sqrt(sum(change.noise**2 for change in found.changes))
     assert 0.08 <= noise <= 0.15
+
+
+def told_by_f(p_of_inputs, *, noise=0.1):
+    """A pool with noise that the inputs show with this p-value, and the signs of f clearly."""
+    split = open_set(*make_blobs(300, 4, distance=4.0))
+    pool = add_column_noise(split.pool, noise, seed=9) if noise else split.pool
+    scaling = fit_scaling(split.known.inputs, pool)
+    known, pool = scaling.transform_items(split.known), scaling.transform(pool)
+    training, pooled = hide_in_pool(known, pool, SeedSettings(0.15), seed=0)
+    found = compare_inputs(training, pooled, scaling=scaling, seed=0)
+    by_outputs = found.last._replace(p_value=0.001)
+    return found._replace(last=found.last._replace(p_value=p_of_inputs)), by_outputs
+
+
+def test_what_the_inputs_do_not_quite_show_and_f_does_is_given_to_the_labelled_items():
+    found, by_outputs = told_by_f(0.05, noise=0.3)
+    again = match_as_told(found, by_outputs, seed=0)
+    assert again.changes[0].noise >= 0.2
+    assert again.is_changed
+    assert again.first is by_outputs
+    assert not np.array_equal(again.training.inputs, found.training.inputs)
+
+
+@pytest.mark.parametrize(("p_of_inputs", "p_of_f"), [(0.05, 0.02), (0.5, 0.001)])
+def test_where_f_or_the_inputs_say_nothing_the_labelled_items_stay_as_they_are(p_of_inputs, p_of_f):
+    found, by_outputs = told_by_f(p_of_inputs, noise=0.3)
+    assert match_as_told(found, by_outputs._replace(p_value=p_of_f), seed=0) is None

@@ -162,6 +162,17 @@ def test_few_columns_are_traces_themselves_and_many_by_their_components():
         assert np.isfinite(found.columns).all()
 
 
+def test_an_offset_that_is_nearly_right_does_not_set_apart_what_shares_a_value():
+    values = np.repeat([0.0, 1.0], [200, 200])[:, None]  # most at one of two ends
+    moved = values + 0.001
+    classes, is_reference = np.zeros(800, int), np.ones(800, bool)
+    traces = measure_traces(np.concatenate([values, moved]), classes, is_reference, seed=0)
+    found = traces.columns[:, 0]
+    above = (found[400:600, None] > found[None, :200]).mean()
+    assert 0.4 < above < 0.6
+    assert (found[400:600, None] < found[None, 200:400]).all()
+
+
 def test_one_column_one_reference_and_classes_without_one_give_numbers():
     vectors = np.arange(6, dtype=np.float32)[:, None]
     energy = noise_of_vectors(vectors, np.array([0, 0, 1, 1, 2, 2]), np.arange(6) == 0, seed=0)

@@ -138,11 +138,7 @@ def _audit(
     """Every figure, from the seeds alone. The names of classes are their numbers."""
     n_known = round(len(evidence.score) * (1 - share.estimate))
     weights = evidence.seed_weight
-    # With thresholds chosen without each seed, and with the one used: the wider interval.
-    alarms = [
-        _alarms(evidence, thresholds, settings, seed=seed),
-        thresholds.are_passed(evidence.seed_score, evidence.seed_nearest),
-    ]
+    alarms = _alarms_counted(evidence, thresholds, settings, seed=seed)
     is_named = evidence.seed_nearest == evidence.seed_label
     right = [~called & is_named for called in alarms]
     threshold, levelled = thresholds.common, _levelled(evidence, thresholds)
@@ -164,7 +160,7 @@ def _audit(
             without_own_limit(evidence, settings), share.estimate, settings
         ),
         n_seeds=len(weights),
-        test=UnknownTest(evidence.p_value, settings.level),
+        test=UnknownTest(evidence.p_value, settings.level, evidence.long_tail),
         unknown_share=share,
         unknown_recall=_recall(levelled, threshold, share, drawn),
         false_alarm=_rate(alarms, weights, n_known),
@@ -215,6 +211,32 @@ def _class_limits(
             )
         )
     return tuple(found)
+
+
+def false_alarm_rate(
+    evidence: Evidence,
+    thresholds: Thresholds,
+    settings: DecisionSettings,
+    n_known: int,
+    *,
+    seed: int,
+) -> Estimate | None:
+    """How often one of so many known items is called unknown; None where no seed tells."""
+    alarms = _alarms_counted(evidence, thresholds, settings, seed=seed)
+    return _rate(alarms, evidence.seed_weight, n_known)
+
+
+def _alarms_counted(
+    evidence: Evidence, thresholds: Thresholds, settings: DecisionSettings, *, seed: int
+) -> list[np.ndarray]:
+    """(m,) twice, whether each seed is called unknown: both count, and the wider interval.
+
+    By thresholds chosen without each seed, and by the ones used.
+    """
+    return [
+        _alarms(evidence, thresholds, settings, seed=seed),
+        thresholds.are_passed(evidence.seed_score, evidence.seed_nearest),
+    ]
 
 
 def _rate(hits: Sequence[np.ndarray], weights: np.ndarray, n_known: int) -> Estimate | None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from s2osc.codec import JsonObject, fields_from_plain, fields_to_plain, from_plain, to_plain
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.statistics import Estimate, guessed_share
 from s2osc.pipeline.group_tree import GroupTree, NumberEvidence
 
@@ -27,6 +28,12 @@ class UnknownTest:
 
     p_value: float
     level: float
+    long_tail: LongTail | None = None  # what the p-value rests on; None: on exact tests
+
+    @property
+    def exact_p_value(self) -> float:
+        """Of the same without a word on how the distances of known items thin out."""
+        return self.p_value if self.long_tail is None else self.long_tail.chance
 
 
 @dataclass(frozen=True)
@@ -401,8 +408,10 @@ class Audit:
             found |= {rate: to_plain(rates[rate].overall) for rate in RATES}
             found |= {"n_seeds": seeds["number"], "is_shifted": shift["found"]}
             # Words may stand beside the figures.
-            found["test"] = {
-                field.name: record["test"][field.name] for field in fields(UnknownTest)
+            found["test"] = {"long_tail": None} | {
+                field.name: record["test"][field.name]
+                for field in fields(UnknownTest)
+                if field.name != "long_tail" or "long_tail" in record["test"]
             }
             return fields_from_plain(
                 cls, {field.name: found[field.name] for field in fields(cls)}, what

@@ -11,6 +11,7 @@ the pool. For seeds of equal weight the intervals are exact then, whatever the s
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -284,7 +285,10 @@ def drawn_interval(hits: int, n: int, n_pool: int) -> Estimate | None:
 
 
 def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Estimate | None:
-    """The same for seeds of different weight, by their effective number."""
+    """The same for seeds of different weight, by their effective number.
+
+    The rate among so many items is that of whole ones, so the ends are rounded outwards to these.
+    """
     if len(hits) == 0 or n_pool <= 0 or np.ptp(weights) == 0:
         return exact_interval(int(hits.sum()), len(hits), n_pool)
     rate = float(weights @ hits / weights.sum())
@@ -294,7 +298,7 @@ def weighted_interval(hits: np.ndarray, weights: np.ndarray, n_pool: int) -> Est
     side = (1 - CONFIDENCE) / 2
     low = float(betaincinv(rate * n, n - rate * n + 1, side)) if rate > 0 else 0.0
     high = float(betaincinv(rate * n + 1, n - rate * n, 1 - side)) if rate < 1 else 1.0
-    return Estimate(rate, low, high)
+    return Estimate(rate, floor(low * n_pool) / n_pool, ceil(high * n_pool) / n_pool)
 
 
 def in_order(pool: np.ndarray, seeds: np.ndarray) -> np.ndarray:

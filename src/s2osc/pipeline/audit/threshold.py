@@ -10,6 +10,7 @@ import numpy as np
 from s2osc.errors import SettingsError
 from s2osc.pipeline.audit import statistics, unknown_test
 from s2osc.pipeline.audit.confidence import Curve, fit_unknown
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.statistics import Estimate, Tails
 from s2osc.settings import NamedSettings, require_choice, require_range
 from s2osc.text import listed
@@ -93,6 +94,7 @@ class Evidence:
     seed_weight: np.ndarray  # (m,) how many items of the pool it stands for, relatively
     p_value: float  # of "nothing in the pool is unknown"
     sources_differ: bool = False  # the seeds were moved to the source of the pool
+    long_tail: LongTail | None = None  # what the p-value rests on; None: on exact tests
 
     @property
     def n_classes(self) -> int:
@@ -109,8 +111,9 @@ class Evidence:
 
     def by_odds(self, odds: np.ndarray) -> "Evidence":
         """The same with the log-odds of g for pool and seeds, (n + m,), as the score."""
-        n_pool = len(self.score)
-        return replace(self, score=odds[:n_pool], seed_score=odds[n_pool:])
+        n_pool, long_tail = len(self.score), self.long_tail
+        long_tail = long_tail and replace(long_tail, start=None)
+        return replace(self, score=odds[:n_pool], seed_score=odds[n_pool:], long_tail=long_tail)
 
     @property
     def n_effective(self) -> float:
@@ -184,7 +187,8 @@ def choose_threshold(evidence: Evidence, share: float, settings: DecisionSetting
     """The limit the seeds set; above it, if balance is the aim, the best estimated F_out.
 
     Infinite where no threshold finds more than false alarms. Any other lies at a seed or, since
-    F_out rises until the next false alarm, just above one: ``operating_point`` needs that.
+    F_out rises until the next false alarm, just above one: ``operating_point`` needs that. (Between
+    a seed and the place where a long tail begins there are no scores, see ``LongTail.levelled``.)
     """
     return _best_above(false_alarm_limit(evidence, share, settings), evidence, share, settings)
 
@@ -232,9 +236,14 @@ def without_own_limit(evidence: Evidence, settings: DecisionSettings) -> Evidenc
 def _best_above(
     limit: float, evidence: Evidence, share: float, settings: DecisionSettings
 ) -> float:
-    """Where F_out is best of all thresholds from a limit on; the limit, if recall is the aim."""
+    """Where F_out is best of all thresholds from a limit on; the limit, if recall is the aim.
+
+    Where items lie too far out for a regular tail, F_out is best where they begin.
+    """
     if settings.aim == "recall":
         return limit
+    if evidence.long_tail is not None and evidence.long_tail.start is not None:
+        return max(limit, evidence.long_tail.start)
     curve = evidence.tails()
     allowed = curve.thresholds >= limit
     if not allowed.any():

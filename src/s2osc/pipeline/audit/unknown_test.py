@@ -195,6 +195,24 @@ def few_judges(found: np.ndarray, size: int, n_judges: int, in_top: np.ndarray) 
     return np.where(is_possible, np.exp(chance), 0.0)
 
 
+def chance_of_few_judges(is_top: np.ndarray, names: np.ndarray, is_judge: np.ndarray) -> float:
+    """The chance of at most so many judges in one top, if judges are a random part of each name.
+
+    >>> is_top, is_judge = np.arange(10) < 4, np.arange(10) >= 5
+    >>> round(chance_of_few_judges(is_top, np.zeros(10, int), is_judge), 4)  # 5 of 210
+    0.0238
+    """
+    _, name = np.unique(names, return_inverse=True)
+    n_names = int(name.max()) + 1
+    sizes, n_judges, in_top = (
+        np.bincount(name[rows], minlength=n_names)
+        for rows in (np.ones(len(name), bool), is_judge, is_top)
+    )
+    log_chances = _log_chances(in_top[None], sizes, n_judges, weight=1)[0]
+    found = int((is_top & is_judge).sum())
+    return float(np.exp(log_chances[min(found, len(log_chances) - 1)]))
+
+
 def top_sizes(n: int) -> np.ndarray:
     """The numbers of items in the tops of a ranking of n.
 

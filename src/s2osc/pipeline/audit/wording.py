@@ -11,6 +11,7 @@ from typing import Literal
 
 from s2osc.codec import JsonObject
 from s2osc.pipeline.audit.groups_in_words import tell_of_groups
+from s2osc.pipeline.audit.long_tail import LongTail
 from s2osc.pipeline.audit.record import (
     Audit,
     CheckedAudit,
@@ -216,14 +217,35 @@ def verdict(test: UnknownTest) -> str:
     'Something in this pool is unknown (p < 1e-9; tested at the 1% level).'
     >>> verdict(UnknownTest(p_value=0.4, level=0.01))
     'No sign of anything unknown in this pool (p = 0.4; tested at the 1% level).'
+    >>> verdict(UnknownTest(0.0024, 0.01, LongTail(94, 43.4, 0, 0.024, 2.5)))
+    'Something in this pool is unknown: 94 items lie farther out than all labelled ones, where \
+distances that thin out as they do nearer in would leave 44 at most (p = 0.024 by the labelled \
+items alone; tested at the 1% level).'
     """
-    p = test.p_value
+    p, level = test.p_value, f"tested at the {percent(test.level)} level"
     found = (
         "Something in this pool is unknown"
         if p <= test.level
         else "No sign of anything unknown in this pool"
     )
-    return f"{found} ({_chance(p)}; tested at the {percent(test.level)} level)."
+    if test.long_tail is None or p > test.level:
+        return f"{found} ({_chance(test.exact_p_value)}; {level})."
+    by_labelled = f"{_chance(test.exact_p_value)} by the labelled items alone"
+    return f"{found}: {_far_out(test.long_tail)} ({by_labelled}; {level})."
+
+
+def _far_out(tail: LongTail) -> str:
+    """What a discovery rests on that exact tests alone do not make.
+
+    >>> _far_out(LongTail(94, 0.3, 1, 0.024, 2.5))
+    '94 items lie farther out than all but 1 of the labelled ones, where distances that thin out \
+as they do nearer in would leave 1 at most'
+    """
+    beyond = f"all but {tail.n_judges:,} of the" if tail.n_judges else "all"
+    return (
+        f"{tail.n_items:,} items lie farther out than {beyond} labelled ones, where distances that "
+        f"thin out as they do nearer in would leave {ceil(tail.n_regular):,} at most"
+    )
 
 
 def reliability_in_words(found: Reliability) -> str:

@@ -5,6 +5,7 @@ says whether anything in the pool is unknown. If the sources differ, held-back i
 that of the pool before they are compared with it.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,9 +23,11 @@ from s2osc.pipeline.audit.label_shift import (
     compare_mix,
     items_per_judge,
 )
+from s2osc.pipeline.audit.long_tail import LongTail, find_long_tail
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
+from s2osc.pipeline.filter.far_items import N_PARTS, FarItems, measure_far_items
 from s2osc.pipeline.filter.signs import (
     InputSigns,
     Measured,
@@ -36,6 +39,7 @@ from s2osc.pipeline.filter.signs import (
     signs_of_fold,
     sum_of_signs,
 )
+from s2osc.pipeline.sources.changes import Change
 from s2osc.pipeline.sources.comparison import (
     CLEAR_MOVE,
     LEVEL,
@@ -56,6 +60,10 @@ SOURCE_TOLERANCE = 0.1
 """Share of the pool that another source may carry above the held-back items, though it is known:
 held-back items are moved to the pool's source by their middle, not one by one."""
 
+DOUBTFUL = 0.1
+"""The chance of so few labelled items among those far out, from which on these are no discovery."""
+FEWEST_JUDGES = 2 * N_PARTS
+"""Labelled items, from which on those far from all of them are counted."""
 LEAST_RATIO = 1e-3
 """Items of the pool for one judge: a class of which there are none has a logarithm, too."""
 
@@ -76,6 +84,7 @@ class Filtered:
     by_inputs: Evidence | None = None  # of the inputs alone, judged by all labelled items
     p_value: float | None = None  # of "nothing is unknown"; None: nothing was held back
     skill: float = 1.0  # of the inputs in naming labelled items, beside that of f
+    long_tail: LongTail | None = None  # what the p-value rests on; None: on the exact tests
 
     @property
     def sources_differ(self) -> bool:
@@ -130,6 +139,7 @@ class Filtered:
             seed_nearest=of_judges(nearest),
             seed_weight=of_judges(self.weights(pooled)),
             p_value=self.p_value,
+            long_tail=self.long_tail and replace(self.long_tail, start=None),
             sources_differ=self.sources_differ,
         )
 
@@ -192,7 +202,67 @@ def filter_pool(
         far_ends = [unknown_test.unknown_at_far_end(*each, strange) for each in scores]
         p_value = max(p_value, min(far_ends))
     score = score_of_signs(signs, names, pooled.is_spy)
-    return replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
+    filtered = replace(filtered, by_inputs=by_inputs, p_value=p_value, score=score)
+    if strange or by_inputs is None or not pooled.training_is_random:
+        return filtered
+    return with_long_tail(filtered, by_inputs, matched.inputs, seed=seed)
+
+
+def with_p_value_of_whole(
+    filtered: Filtered, matched: Matched, p_by_inputs: Callable[[Sequence[Change]], float]
+) -> Filtered:
+    """The same for a sample, where the inputs of its whole pool say more than the sample does.
+
+    ``p_by_inputs`` is by labelled items with changes. Where the pool shows a change, which is only
+    about the right one, the sample decides.
+    """
+    if filtered.p_value is None or filtered.sources_differ or matched.is_changed:
+        return filtered
+    if matched.unexplained:
+        return filtered
+    return replace(filtered, p_value=min(filtered.p_value, p_by_inputs(matched.changes)))
+
+
+def with_long_tail(
+    filtered: Filtered, by_inputs: Evidence, inputs: MeasuredInputs, *, seed: int
+) -> Filtered:
+    """The same, where items too far out for a regular tail say more than the exact tests.
+
+    Such items are too few for the labelled ones to tell where they begin, and the tail tells it:
+    what it explains beyond the labelled items is as strange as the strangest of these, not more.
+    """
+    labels, p_value = inputs.labels, filtered.p_value
+    is_judge, found = labels >= 0, None
+    if is_judge.sum() >= FEWEST_JUDGES:
+        far = measure_far_items([space.points for space in inputs.spaces], labels, seed=seed)
+        found = tail_of_a_class(far, is_judge)
+    if found is None or p_value is None or found.p_value >= p_value:
+        return filtered
+    score = found.levelled(far.score, is_judge)
+    of_pool, of_judges = score[~is_judge], score[is_judge]
+    mix = filtered.mix
+    weights = np.ones(len(of_judges)) if mix is None else mix.weights[labels[is_judge]]
+    return replace(
+        filtered,
+        by_inputs=replace(
+            by_inputs,
+            score=of_pool,
+            seed_score=of_judges,
+            seed_label=labels[is_judge],
+            seed_nearest=far.names[is_judge],
+            seed_weight=weights,
+            p_value=found.p_value,
+            long_tail=found,
+        ),
+        p_value=found.p_value,
+        long_tail=found,
+    )
+
+
+def tail_of_a_class(far: FarItems, is_judge: np.ndarray) -> LongTail | None:
+    """A tail that is too long, with so few judges in it that it is hardly one of known items."""
+    found = find_long_tail(far.score, far.names, is_judge)
+    return found if found is not None and found.chance <= DOUBTFUL else None
 
 
 def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> float:
@@ -245,23 +315,31 @@ def mix_of_pool(measured: Measured, matched: Matched, *, are_apart: bool) -> Mix
     """
     assert matched.inputs is not None
     assert matched.last is not None
-    labels = matched.inputs.labels
-    ones, ratios, first = np.ones(matched.training.n_classes), [], None
+    labels, pooled = matched.inputs.labels, matched.pooled
+    of_class, ratios, first = class_weights_of_inputs(pooled), [], None
     for fold in measured.folds[:1] if are_apart else measured.folds:
         if are_apart:
             is_ordinary = matched.last.is_sure.copy()
         else:
             total = sum_of_signs(fold.signs, fold.names, fold.is_spy)
             is_ordinary = are_ordinary(total, fold.names, fold.is_judge)
-        is_ordinary &= ~matched.pooled.is_beyond_even(len(labels))
+        is_ordinary &= ~pooled.is_beyond_even(len(labels))
         judged = np.where(fold.is_spy, -2, labels)
-        ordinary = Names.of(fold.names, judged, is_ordinary, n_classes=len(ones))
-        n_judges = np.bincount(labels[fold.is_judge], minlength=len(ones))
+        ordinary = Names.of(fold.names, judged, is_ordinary, n_classes=len(of_class))
+        n_judges = np.bincount(labels[fold.is_judge], minlength=len(of_class))
         per_judge = items_per_judge(ordinary, n_judges)
         ratios.append(np.log(np.maximum(per_judge, LEAST_RATIO)))
         first = first or ordinary
     assert first is not None
-    return compare_mix(first.n_pool, first.n_judges, ones, np.exp(np.mean(ratios, axis=0)))
+    return compare_mix(first.n_pool, first.n_judges, of_class, np.exp(np.mean(ratios, axis=0)))
+
+
+def class_weights_of_inputs(pooled: Pool) -> np.ndarray:
+    """(C,) how many labelled items each one stands for that judges the inputs, relatively.
+
+    All labelled items do so, or held-back ones alone.
+    """
+    return np.ones_like(pooled.class_weights) if pooled.training_is_random else pooled.class_weights
 
 
 def evidence_of_inputs(
@@ -276,7 +354,8 @@ def evidence_of_inputs(
     _, names, is_spy, is_judge = first = measured.of_inputs
     if not is_judge.any() or not is_spy.any() or pooled.is_extra is not None:
         return None
-    known = softmax(pooled.of_pool(logits), axis=1)
+    known, of_class = softmax(pooled.of_pool(logits), axis=1), class_weights_of_inputs(pooled)
+    of_class = of_class * mix.weights
     answer = Evidence(
         score=np.zeros(pooled.n),
         nearest=known.argmax(1),
@@ -284,13 +363,13 @@ def evidence_of_inputs(
         seed_score=np.zeros(int(is_judge.sum())),
         seed_label=measured.labels,
         seed_nearest=names[is_judge],
-        seed_weight=mix.weights[measured.labels],
+        seed_weight=of_class[measured.labels],
         p_value=unknown_test.most_agree([p_value_of_fold(fold, labels) for fold in measured.folds]),
     )
     scores = rankings(first.signs, names, is_spy)
     chosen = scores.shape[1] - 1  # all signs together
     if len(measured.folds) > 1:
-        chosen = _best_ranking(measured.folds[1], is_spy, mix.weights[labels[is_spy]], answer)
+        chosen = _best_ranking(measured.folds[1], is_spy, of_class[labels[is_spy]], answer)
     score = scores[:, chosen]
     return replace(answer, score=score[: pooled.n], seed_score=score[is_judge])
 

@@ -1,7 +1,8 @@
 """Fit the method on a sample of a large pool, and judge it by items that went the way of all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from s2osc.pipeline.audit.threshold import (
     thresholds_for_new,
     unknown_curve_for_new,
 )
+from s2osc.pipeline.filter.far_items import measure_far_items
+from s2osc.pipeline.filter.neighbours import input_spaces
 from s2osc.pipeline.large_pool.answer import LargeFit, score_in_chunks, score_items
 from s2osc.pipeline.large_pool.plan import Plan, Sample, plan_fit
 from s2osc.pipeline.large_pool.roles import Roles
 from s2osc.pipeline.method import S2OSCMethod
 from s2osc.pipeline.model import CalibrationScores, OpenSetModel
+from s2osc.pipeline.sampling import as_vectors
 from s2osc.pipeline.scaling import Scaling, fit_scaling
 from s2osc.pipeline.solution import Solution
 from s2osc.pipeline.sources.changes import Change
@@ -33,6 +37,8 @@ from s2osc.pipeline.teacher import TeacherOutputs, train_teacher
 from s2osc.progress import Stopwatch
 from s2osc.types import Labelled
 
+MOST_FAR = 50_000
+"""Items of the pool whose distance to all labelled ones is measured, to bound the cost."""
 SAMPLE_ANSWER = "sample answer"
 """The step in which the items of the sample are answered, as a part of the fit."""
 
@@ -68,11 +74,31 @@ def fit_sample(
             matched.training, method.teacher, method.augmentation, seed=seed, device=device
         )
 
+    of_whole = scaling.transform(judged[:: -(-len(judged) // MOST_FAR)])
+
+    labelled = scaling.transform_items(roles.everyone)
+
+    def by_vectors(changes: Sequence[Change]) -> float:
+        """By the more telling of two measures of how far items lie from labelled ones."""
+        p_value = p_value_of_far_items(of_whole, labelled, changes, seed=seed)
+        if not changes:
+            p_value = min(p_value, p_value_of_strangeness(plan, judged))
+        return min(1.0, 2 * p_value)
+
     def fit_matched(
         plan: Plan, matched: Matched, of_training: TeacherOutputs, changes: Sequence[Change]
     ) -> LargeFit:
         of_sample = Stopwatch()
-        solution = method.solve(teacher, of_training, matched, of_sample, seed=seed, device=device)
+        solution = method.solve(
+            teacher,
+            of_training,
+            matched,
+            of_sample,
+            # What a source does to features of photos or texts, these see too well.
+            p_by_inputs=by_vectors if by_raw is None else None,
+            seed=seed,
+            device=device,
+        )
         # What the sample is answered in does not grow with the pool, as the answer for all does.
         clock.include(of_sample, {"answer": SAMPLE_ANSWER})
         with clock("judge"):
@@ -80,12 +106,28 @@ def fit_sample(
             for change in changes:
                 changed = change.apply(calibration.inputs, seed=seed)
                 calibration = Labelled(changed, calibration.labels)
-            return judge_sample(method, plan, solution.with_scaling(scaling), judged, calibration)
+            findable = partial(unknown_test.findable_share, level=method.decision.level)
+            share = findable(len(judged), len(plan.roles.others))
+            if by_raw is None:
+                share = min(share, findable(len(of_whole), len(labelled)))
+            return judge_sample(
+                method,
+                plan,
+                solution.with_scaling(scaling),
+                judged,
+                calibration,
+                p_by_inputs=(
+                    partial(by_vectors, changes)
+                    if by_raw is None
+                    else partial(p_value_of_strangeness, plan, judged)
+                ),
+                findable_share=share,
+            )
 
     def explained_by(suspected: Matched) -> LargeFit | None:
         with clock("sources"):
             changed = plan_fit(suspected.features, method.seeds, fit_on=plan.fit_on, seed=seed)
-            if stands_out_by_strangeness(changed, judged, method.decision.level):
+            if p_value_of_strangeness(changed, judged) <= method.decision.level:
                 return None
             again = sample.with_calibration(changed.roles.calibration, seed=seed)
             training, pooled = join_sample(changed.roles, again, sampled, scaling, seed=seed)
@@ -123,8 +165,14 @@ def judge_sample(
     solution: Solution,
     judged: np.ndarray,
     calibration: Labelled,
+    *,
+    p_by_inputs: Callable[[], float],
+    findable_share: float,
 ) -> LargeFit:
     """Threshold and audit for the whole pool, by calibration items, which are scaled already.
+
+    ``p_by_inputs`` gives the p-value of "nothing is unknown" by the inputs of the whole pool, which
+    would find a class of the share ``findable_share``.
 
     Where the sources differ, the calibration items of the sample judge: they were moved to the
     pool's source with everything else there.
@@ -153,7 +201,7 @@ def judge_sample(
             (of_calibration.score, of_calibration.nearest),
             calibration.labels,
         )
-        p_value = min(1.0, 2 * min(by_g, p_value_of_strangeness(plan, judged)))
+        p_value = min(1.0, 2 * by_g, p_by_inputs())
     evidence = Evidence(
         score=of_pool.score,
         nearest=of_pool.nearest,
@@ -180,9 +228,7 @@ def judge_sample(
         model = replace(model, confidence=confidence, calibration=calibrated)
     audit = replace(
         decision.audit.of_same_fit(trust.audit),
-        findable_share=unknown_test.findable_share(
-            len(judged), len(plan.roles.others), settings.level
-        ),
+        findable_share=findable_share,
         reliability=reliability(
             cross_fitted(of_calibration.softmax, is_right, weights, seed=seed), is_right
         ),
@@ -199,18 +245,30 @@ def judge_sample(
 
 
 def p_value_of_strangeness(plan: Plan, judged: np.ndarray) -> float:
-    """The p-value of "nothing is unknown" by the inputs.
+    """The p-value of "nothing is unknown" by the inputs, doubled: the other test is that by g.
 
     Strangeness has learnt from the references alone, so all other labelled items judge it.
     """
     others = plan.roles.others
     of_pool, of_judges = map(plan.strangeness.measure, (judged, others.inputs))
-    return p_value_of_scores(of_pool, of_judges, others.labels)
+    return min(1.0, 2 * p_value_of_scores(of_pool, of_judges, others.labels))
 
 
-def stands_out_by_strangeness(plan: Plan, judged: np.ndarray, level: float) -> bool:
-    """Whether the inputs alone say at a level that something is unknown, whatever g says."""
-    return p_value_of_strangeness(plan, judged) <= level / 2
+def p_value_of_far_items(
+    pool: np.ndarray, labelled: Labelled, changes: Sequence[Change], *, seed: int
+) -> float:
+    """The same by how far items lie from labelled ones, which all judge.
+
+    All are scaled, and labelled items get the changes.
+    """
+    inputs = labelled.inputs
+    for change in changes:
+        inputs = change.apply(inputs, seed=seed)
+    labels = np.append(np.full(len(pool), -1), labelled.labels)
+    spaces = input_spaces(as_vectors(np.concatenate([pool, inputs])), seed=seed)
+    far = measure_far_items(spaces, labels, seed=seed)
+    p_value = unknown_test.anything_unknown_in_any_mix(far.score[:, None], far.names, labels)
+    return min(1.0, 2 * p_value)
 
 
 def p_value_of_scores(

@@ -25,19 +25,20 @@ class Roles(NamedTuple):
     calibration_weights: np.ndarray  # (C,)
 
     @property
-    def others(self) -> Labelled:
-        """All labelled items but the references: to strangeness they are as items of the pool."""
-        is_other = np.ones(len(self.training), bool)
-        is_other[self.references] = False
-        parts = (
-            Labelled(self.training.inputs[is_other], self.training.labels[is_other]),
-            self.held_back,
-            self.calibration,
-        )
+    def everyone(self) -> Labelled:
+        """All labelled items."""
+        parts = (self.training, self.held_back, self.calibration)
         return Labelled(
             np.concatenate([part.inputs for part in parts]),
             np.concatenate([part.labels for part in parts]),
         )
+
+    @property
+    def others(self) -> Labelled:
+        """All but the references: to strangeness they are as items of the pool."""
+        is_other = np.ones(len(self.everyone), bool)
+        is_other[self.references] = False
+        return Labelled(self.everyone.inputs[is_other], self.everyone.labels[is_other])
 
 
 def assign_roles(known: Labelled, settings: SeedSettings, *, seed: int) -> Roles:

@@ -23,6 +23,7 @@ from s2osc.data.corruptions import (
 )
 from s2osc.nets.photo_items import features_of, with_features
 from s2osc.pipeline.scaling import MANY_COLUMNS, OF_A_GAUSSIAN, UNSCALED, Scaling
+from s2osc.pipeline.sources.traces import FAINT
 from s2osc.seeding import rng
 
 MOST_OFFSET = 0.5
@@ -173,29 +174,30 @@ def column_offset(
 ) -> np.ndarray:
     """(D,) how far the columns of the pool lie above those of labelled items of the same class.
 
-    Differences of locations within predicted classes, each weighted by how well it is known. What
-    a column has beyond the same share of its deviation as the others, the median over the columns,
-    counts as ``beyond_chance`` says.
+    Differences of locations within predicted classes, each weighted by how well it is known: where
+    a class hardly varies in a column, it tells the offset of that column best. What a column has
+    beyond the same share of its deviation as the others, the median over the columns, counts as
+    ``beyond_chance`` says.
 
     >>> items = np.arange(100.0)[:, None] % 5
     >>> zeros = np.zeros(100, int)
     >>> column_offset(items + 1.0, items, zeros, zeros, np.ones(1)).round(2).tolist()
     [1.0]
     """
-    total, precision, variance = 0.0, 0.0, np.zeros(pool.shape[1])
+    total, precision = np.zeros(pool.shape[1]), np.zeros(pool.shape[1])
+    least = np.maximum(FAINT * deviations, 1e-6) ** 2
     for c in np.intersect1d(pool_classes, classes):
         here, there = pool[pool_classes == c], labelled[classes == c]
         if min(len(here), len(there)) < 2:
             continue
-        weight = len(here) * len(there) / (len(here) + len(there))
         (at_here, of_here), (at_there, of_there) = locations(here), locations(there)
-        total = total + weight * (at_here - at_there)
         both = np.concatenate([of_here, of_there])
-        variance = variance + weight * (both**2).sum(axis=0) / (len(both) - 2 or 1)
-        precision += weight
-    if not precision:
-        return np.zeros(pool.shape[1])
-    difference, error = np.asarray(total / precision), variance / precision**2
+        variance = np.maximum((both**2).sum(axis=0) / (len(both) - 2 or 1), least)
+        weight = len(here) * len(there) / (len(here) + len(there)) / variance
+        total, precision = total + weight * (at_here - at_there), precision + weight
+    if not precision.any():
+        return total
+    difference, error = total / precision, 1 / precision
     common = common_share(difference, deviations)
     apart = difference - common * deviations
     return np.asarray(common * deviations + beyond_chance(apart, error))

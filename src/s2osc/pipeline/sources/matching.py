@@ -111,6 +111,21 @@ def _changed_while_apart(found: Matched, *, seed: int) -> Matched:
     return found
 
 
+def match_as_told(found: Matched, by_outputs: Comparison, *, seed: int) -> Matched | None:
+    """Labelled items with a change that the inputs do not quite show, and the signs of f do.
+
+    ``by_outputs`` is the comparison by all signs. None where the sources do not differ by it, where
+    labelled items were changed before, or where no change helps.
+    """
+    is_told = by_outputs.differ and found.last is not None and found.last.may_differ
+    if not is_told or found.changes or found.of_raw:
+        return None
+    further = with_change(found, seed=seed)
+    if further is None:
+        return None
+    return _changed_while_apart(further, seed=seed)._replace(first=by_outputs)
+
+
 def has_many_columns(found: Matched) -> bool:
     """Whether items are vectors that are compared by principal components alone."""
     return found.are_columns and one_vector(found.training.inputs).shape[1] > MOST_COLUMNS

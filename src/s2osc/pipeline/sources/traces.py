@@ -16,7 +16,7 @@ import numpy as np
 from s2osc.arrays import chunks, principal_axes
 from s2osc.nets.networks import one_vector
 from s2osc.pipeline.filter.neighbours import principal_components
-from s2osc.seeding import derive
+from s2osc.seeding import derive, rng
 
 NOISE = "noise"
 """How the traces of noise are named, in images and vectors; a place may follow."""
@@ -44,6 +44,8 @@ MOST_COLUMNS = 40
 TYPICAL_NOISE, FAINT = 0.1, 0.01
 """Of a column's deviation: noise as a source may add it, and differences that mean nothing, such as
 those of rounding."""
+TIED = 0.05
+"""Of a column's deviation: values that are nearer to each other count as about the same."""
 MOST_DIRECTIONS = 64
 FEWEST_OF_DIRECTION = 2
 """Reference items for each direction: of fewer, some would have hardly any variance by chance."""
@@ -70,9 +72,10 @@ def measure_traces(
     if inputs.dtype.kind in TEXT:
         return text_traces(inputs)
     vectors = one_vector(inputs)
-    columns = vectors
     if vectors.shape[1] > MOST_COLUMNS:
         columns = principal_components(vectors, MOST_COLUMNS, seed=seed)
+    else:
+        columns = without_ties(vectors, is_reference, seed=seed)
     energy = noise_of_vectors(vectors, classes, is_reference, seed=seed)
     names = (*(f"{COLUMN}{number}" for number in range(columns.shape[1])), NOISE)
     return Traces(np.column_stack([columns, energy]), names)
@@ -281,6 +284,17 @@ def _mean(counts: Iterable[int]) -> float:
 
 
 # --- vectors ---------------------------------------------------------------------------------
+
+
+def without_ties(vectors: np.ndarray, is_reference: np.ndarray, *, seed: int) -> np.ndarray:
+    """The vectors with a little noise on every column, the same share of its deviation.
+
+    Many items may have the very same value, the least or the greatest of a scale. They are compared
+    by ranks, so an offset that is nearly right, or rounding, would set all of them apart.
+    """
+    deviations = vectors[is_reference].std(axis=0, dtype=np.float64)
+    noise = rng(seed, "ties").standard_normal(vectors.shape)
+    return np.asarray(vectors + TIED * deviations * noise)
 
 
 def noise_of_vectors(
