@@ -655,3 +655,17 @@ def test_inputs_that_find_a_few_of_many_are_not_taken_for_those_of_a_rare_class(
     by_inputs, by_calibration = evidence(a_few, 1_000), evidence(by_g, 115)
     assert is_too_rare(by_inputs, 115, settings)  # by what the inputs find
     assert not finds_clearly_more(by_inputs, by_calibration, settings)
+
+
+def test_in_a_second_round_the_ranking_of_the_first_g_gives_the_distinct_unknowns():
+    first = SEEDED.fit(BLOBS.known, BLOBS.pool, seed=0)
+    twice = replace(SEEDED, student=replace(SEEDED.student, rounds=2))
+    second = twice.fit(BLOBS.known, BLOBS.pool, seed=0)
+    assert second.n_steps["student"] == 2 * first.n_steps["student"]
+    assert first.trust is not None
+    odds = first.trust.odds[: len(BLOBS.pool)]
+    taken = second.partition.unknown
+    others = np.delete(odds, taken)
+    assert len(taken)
+    assert odds[taken].min() >= others.max()
+    assert first.partition.unknown.tolist() != taken.tolist()

@@ -285,6 +285,30 @@ def test_pseudo_labels_come_from_the_answering_network_and_carry_no_gradient():
     assert network.training
 
 
+class FirstOfTwo(ShiftingViews):
+    """The same of stacked views, whose first one is the item itself."""
+
+    def plain(self, items):
+        return items[:, 0]
+
+    def weak(self, items):
+        return super().weak(items[:, 0])
+
+    def __call__(self, items):
+        return super().__call__(items[:, 0])
+
+
+def test_a_pseudo_label_is_that_of_the_item_not_of_its_views():
+    n_outputs, step = make_step(SETTINGS)
+    network = LinearNetwork(n_outputs)
+    stacked = step._replace(
+        labelled=torch.stack([step.labelled, -step.labelled], dim=1),
+        unlabelled=torch.stack([step.unlabelled, -step.unlabelled], dim=1),
+    )
+    found = student_loss(network, stacked, SETTINGS, FirstOfTwo())
+    assert found.item() == student_loss(network, step, SETTINGS, ShiftingViews()).item()
+
+
 def test_without_unlabelled_loss_the_unlabelled_items_are_not_looked_at():
     settings = replace(SETTINGS, lambda_u=0.0)
     n_outputs, step = make_step(settings)

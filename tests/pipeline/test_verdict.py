@@ -1,5 +1,7 @@
 """Which score decides: that of g and the filter together, or of g alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -73,10 +75,10 @@ def filtered_by(score: np.ndarray) -> Filtered:
     return Filtered(outputs, outputs, Units(1.0, 1.0), w=score, score=score)
 
 
-def joint(by_filter: np.ndarray, odds: np.ndarray) -> np.ndarray:
+def joint(by_filter: np.ndarray, odds: np.ndarray, skill: float = 1.0) -> np.ndarray:
     labelled = Labelled(np.zeros((0, 1)), np.zeros(0, int))
     pooled = join_held_back(np.zeros((len(odds), 1)), labelled, seed=0)
-    return joint_score(odds, filtered_by(by_filter), pooled)
+    return joint_score(odds, replace(filtered_by(by_filter), skill=skill), pooled)
 
 
 def test_the_joint_score_is_the_mean_log_odds_of_both_ranks_g_twice():
@@ -84,6 +86,14 @@ def test_the_joint_score_is_the_mean_log_odds_of_both_ranks_g_twice():
     found = joint(np.array([1.0, 2.0, 3.0]), np.array([7.0, 9.0, 8.0]))
     log_3 = np.log(3)
     assert found == pytest.approx([-log_3, (0 + 2 * log_3) / 3, (log_3 + 0) / 3])
+
+
+def test_the_filter_counts_by_the_square_of_what_the_inputs_know():
+    found = joint(np.array([1.0, 2.0, 3.0]), np.array([7.0, 9.0, 8.0]), skill=0.5)
+    log_3 = np.log(3)
+    assert found == pytest.approx([-log_3, (0 + 2 * log_3) / 2.25, (0.25 * log_3 + 0) / 2.25])
+    by_g = joint(np.array([1.0, 2.0, 3.0]), np.array([7.0, 9.0, 8.0]), skill=0.0)
+    assert by_g == pytest.approx([-log_3, log_3, 0])
 
 
 def test_what_g_ranks_above_nearly_all_stands_above_what_is_a_little_strange_to_both():

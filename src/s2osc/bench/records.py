@@ -42,6 +42,7 @@ LATER = {
     "grey_map": None,
     "optimiser": "sgd",
     "layer_decay": 1.0,
+    "rounds": 1,
 }
 """Settings of methods and learners that came later, as they were before."""
 JUDGES = "seeds.judges"

@@ -304,16 +304,21 @@ class S2OSCMethod:
         seed: int,
         device: str,
     ) -> Learnt:
-        """D_out and U, and g, which learns from them."""
-        training, pooled = matched.training, matched.pooled
-        with clock("filter"):
-            selection = select_distinct(filtered, pooled, training, self.filtering, seed=seed)
-        with clock("student"):
-            student = self._train_student(
-                teacher, training, pooled, filtered, selection, seed=seed, device=device
-            )
+        """D_out and U, and g, which learns from them; then again from what that g ranks."""
+        training, pooled, ranked = matched.training, matched.pooled, filtered
+        for number in range(self.student.rounds):
+            own = derive(seed, f"round {number + 1}") if number else seed
+            with clock("filter"):
+                selection = select_distinct(ranked, pooled, training, self.filtering, seed=own)
+            with clock("student"):
+                student = self._train_student(
+                    teacher, training, pooled, filtered, selection, seed=own, device=device
+                )
+            with clock("answer"):
+                outputs = student.outputs(pooled.inputs)
+                odds = student.log_odds(outputs.logits)
+                ranked = replace(filtered, score=filtered.brought_to_pool(odds, pooled))
         with clock("answer"):
-            outputs = student.outputs(pooled.inputs)
             student = self._weigh_vote(student, outputs, filtered, pooled)
         return Learnt(student, outputs, selection)
 
@@ -441,7 +446,8 @@ class S2OSCMethod:
         steps = {"teacher": self.teacher.training.n_steps(len(training))}
         if selection.k:
             n_undecided = len(selection.parts.undecided)
-            steps["student"] = self.student.training.n_steps(n_undecided)
+            n_steps = self.student.training.n_steps(n_undecided)
+            steps["student"] = self.student.rounds * n_steps
         return steps
 
     def _weigh_vote(

@@ -103,10 +103,10 @@ class Cost(NamedTuple):
         n_held_back = round(method.seeds.share * n_labelled)
         n_views, n = 1 + N_VIEWS, n_labelled + n_pool
         f, g = method.teacher.training, method.student.training
-        g_steps = g.n_steps(n_pool + n_held_back)
+        g_steps = method.student.rounds * g.n_steps(n_pool + n_held_back)
         trained = f.n_steps(n_labelled - n_held_back) * f.batch_size
         trained += g_steps * (g.batch_size + method.student.labelled_batch)
-        answered = n_views * (2 * n + g_steps * g.batch_size)  # by f and g, and pseudo-labels
+        answered = n_views * 2 * n + g_steps * g.batch_size  # by f and g, and pseudo-labels
         return (
             n * n_views * self.prepared
             + trained * self.trained

@@ -122,9 +122,11 @@ TUNED = replace(
         network=_TUNED_NETWORK,
         training=replace(_TUNED_STEPS, epochs=3, min_steps=300),
         labelled_batch=64,
+        rounds=2,
     ),
 )
-"""Photos, with more time: f and g start from a pretrained network and train its upper stages."""
+"""Photos, with more time: f and g start from a pretrained network and train its upper stages. The
+filter compares features that no label has touched, and g learns more from what a first g ranks."""
 
 PAPER = S2OSCMethod(
     teacher=TeacherSettings(

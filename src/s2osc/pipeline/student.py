@@ -59,6 +59,7 @@ class StudentSettings:
     vote: bool = False  # f and g name the known together; False: g alone, as in the paper
     known_items: Literal["k", "all"] = "k"  # of each class in D_in; "all": D_out is 1/4 of a batch
     seed_weight: float = 0.0  # of the loss on P(unknown) by the seeds, on U; 0 is the paper
+    rounds: int = 1  # 2: D_out and U are taken again from what the first g ranks, for a fresh g
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -67,6 +68,7 @@ class StudentSettings:
                     f"student.{name} is {getattr(self, name)!r}; give one of {', '.join(choices)}"
                 )
         require_least("student.labelled_batch", self.labelled_batch, 2)
+        require_least("student.rounds", self.rounds, 1)
         for name in ("alpha", "lambda_u", "tau", "seed_weight"):
             require_least(f"student.{name}", getattr(self, name), 0)
         require_positive("student.temperature", self.temperature)
@@ -261,7 +263,7 @@ def student_loss(
     uses_pool = settings.lambda_u > 0 or step.unlabelled_unknown is not None
     unlabelled = views(step.unlabelled) if uses_pool else plain[:0]
     if settings.lambda_u:
-        pseudo = predict_pseudo_labels(network, step.unlabelled, settings.tau)
+        pseudo = predict_pseudo_labels(network, views.plain(step.unlabelled), settings.tau)
 
     # One pass over all: batch normalisation must not tell labelled from unlabelled items.
     embeddings = network.embed(torch.cat([plain, viewed, unlabelled]))

@@ -143,13 +143,16 @@ def joint_score(odds: np.ndarray, filtered: Filtered, pooled: Pool) -> np.ndarra
 
     Log-odds, since an item that one of them ranks above nearly all others stands out, whatever the
     other says; a mean of ranks would hide a rare class among all that is a little strange to both.
-    Spies choose nothing here: g has learnt that they are known, and would look better than it is.
+    The filter rests on neighbours among the inputs most of all, and counts by the square of what
+    these know of the classes. Spies choose nothing here: g has learnt that they are known, and
+    would look better than it is.
     """
     by_filter, by_g = (
         logit(ranks(score) * len(score) / (len(score) + 1))
         for score in (filtered.score, filtered.brought_to_pool(odds, pooled))
     )
-    return np.asarray((by_filter + G_WEIGHT * by_g) / (1 + G_WEIGHT))
+    weight = filtered.skill**2
+    return np.asarray((weight * by_filter + G_WEIGHT * by_g) / (weight + G_WEIGHT))
 
 
 def decide_by_student(

@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from s2osc.pipeline.audit.held_back import SeedSettings, hide_in_pool
+from s2osc.pipeline.audit.held_back import Pool, SeedSettings, hide_in_pool
 from s2osc.pipeline.filter.distinctness import FilterSettings
 from s2osc.pipeline.filter.screening import (
     audit_sources,
     filter_pool,
+    skill_of_inputs,
     stands_out_by_inputs,
     with_sure_items,
 )
+from s2osc.pipeline.filter.signs import InputSigns, MeasuredInputs
 from s2osc.pipeline.sources.matched import Matched
 from s2osc.pipeline.sources.matching import (
     compare_inputs,
@@ -139,6 +141,40 @@ def test_spies_judge_all_that_is_unlabelled_and_calibration_items_the_pool(vecto
     np.testing.assert_array_equal(by_calibration.seed_label, pooled.calibration_labels)
     np.testing.assert_array_equal(by_calibration.nearest_confidence, 1.0)
     assert by_spies.p_value == by_calibration.p_value == filtered.p_value
+
+
+def named_by_inputs(right):
+    """Two classes by turns: 4 items of the pool, 2 calibration items, 4 spies, 10 for training."""
+    labels = np.append(np.full(4, -1), np.arange(16) % 2)
+    is_judge = np.arange(20) >= 6
+    names = np.where(np.arange(20) < 6 + right, np.maximum(labels, 0), 1 - np.maximum(labels, 0))
+    fold = InputSigns(None, names, np.zeros(20, bool), is_judge)
+    labelled = labels[4:10]
+    pooled = Pool(np.zeros((10, 1)), 4, labelled[:2], labelled[2:], np.ones(2))
+    return MeasuredInputs([], labels, [], fold), pooled
+
+
+@pytest.mark.parametrize(("right", "skill"), [(14, 1.0), (7, 0.0), (3, 0.0), (10, 3 / 7)])
+def test_the_inputs_have_skill_as_far_as_they_name_labelled_items_as_f_does(right, skill):
+    measured, pooled = named_by_inputs(right)
+    by_f = np.append(np.zeros(4, int), pooled.held_back_labels)  # f names all of them right
+    assert skill_of_inputs(measured, by_f, pooled) == pytest.approx(skill)
+
+
+def test_beside_an_f_that_names_fewer_right_the_inputs_have_more_skill():
+    measured, pooled = named_by_inputs(10)  # 3/14 above chance
+    by_f = np.append(np.zeros(4, int), pooled.held_back_labels)
+    by_f[-1] = 1 - by_f[-1]  # f: 1/4 above chance
+    assert skill_of_inputs(measured, by_f, pooled) == pytest.approx(6 / 7)
+    by_f[-2] = 1 - by_f[-2]  # f: by chance
+    assert skill_of_inputs(measured, by_f, pooled) == 1
+
+
+def test_calibration_items_do_not_tell_the_skill_of_the_inputs():
+    measured, pooled = named_by_inputs(10)
+    by_f = np.append(np.zeros(4, int), pooled.held_back_labels)
+    by_f[4:6] = 1 - by_f[4:6]
+    assert skill_of_inputs(measured, by_f, pooled) == pytest.approx(3 / 7)
 
 
 def test_without_held_back_items_w_ranks_alone():

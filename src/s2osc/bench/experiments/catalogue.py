@@ -81,6 +81,15 @@ COMPARISONS = {
         table="large",
         sizes=SIZES | {"cpu": Size(at_most((300, 120, 1_500), 60), "plain", "heads")},
     ),
+    "few-labels": replace(
+        _TABLE1,
+        title="Few labels: half of the classes known, one unknown",
+        data=("cifar10-features", "cinic10_sample-features", "segment", "pendigits"),
+        task=PoolTask(side=FEW_SIDE),
+        table=None,
+        sizes=dict.fromkeys(("paper", "cpu"), Size(at_most((60, 50, 150), 0), "heads", "heads"))
+        | {"smoke": SIZES["smoke"]},
+    ),
     "k-sweep": replace(
         _OF_TWO_SETS,
         title="The number K of distinct unknown items",

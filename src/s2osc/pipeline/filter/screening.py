@@ -28,6 +28,7 @@ from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctne
 from s2osc.pipeline.filter.signs import (
     InputSigns,
     Measured,
+    MeasuredInputs,
     Signs,
     measure_signs,
     rankings,
@@ -74,6 +75,7 @@ class Filtered:
     mix: Mix | None = None
     by_inputs: Evidence | None = None  # of the inputs alone, judged by all labelled items
     p_value: float | None = None  # of "nothing is unknown"; None: nothing was held back
+    skill: float = 1.0  # of the inputs in naming labelled items, beside that of f
 
     @property
     def sources_differ(self) -> bool:
@@ -162,7 +164,12 @@ def filter_pool(
     if sources.differ:
         signs = bring_to_pool(signs, names, is_held_back, sources)
     filtered = replace(
-        plain, signs=signs, sign_names=measured.signs.names, sources=sources, mix=mix
+        plain,
+        signs=signs,
+        sign_names=measured.signs.names,
+        sources=sources,
+        mix=mix,
+        skill=skill_of_inputs(matched.inputs, names, pooled),
     )
     strange = max(matched.unexplained, MATCHED_TOLERANCE if matched.is_changed else 0.0)
     if sources.differ:
@@ -195,6 +202,25 @@ def unknown_p_value(scores: np.ndarray, names: np.ndarray, pooled: Pool) -> floa
     """
     labels = np.append(np.full(pooled.n, -1), pooled.held_back_labels)
     return unknown_test.anything_unknown_in_any_mix(scores, names, labels)
+
+
+def skill_of_inputs(inputs: MeasuredInputs, names: np.ndarray, pooled: Pool) -> float:
+    """How well the inputs name labelled items, beside f: 0 is by chance, 1 is as well as f.
+
+    Pixels of house numbers, say, hardly tell which digit they show, and no better that it is a new
+    one. ``names`` (n,) are the known classes f gives pool and held-back items. Calibration items
+    have no part in this: to every step they are items of the pool.
+    """
+    labels, fold = inputs.labels, inputs.free
+    may_judge = fold.is_judge & (np.arange(len(labels)) >= pooled.n_unlabelled)
+    if not may_judge.any() or not pooled.is_spy.any():
+        return 1.0
+    by_chance = 1 / (labels.max() + 1)
+    of_inputs = np.mean(fold.names[may_judge] == labels[may_judge])
+    of_f = np.mean(names[pooled.is_spy] == pooled.spy_labels)
+    if of_f <= by_chance:
+        return 1.0
+    return float(np.clip((of_inputs - by_chance) / (of_f - by_chance), 0, 1))
 
 
 def compare_pool_with_labelled(
