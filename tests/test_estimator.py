@@ -442,6 +442,8 @@ def test_a_data_frame_of_numbers_and_words_is_taken(tmp_path):
         np.testing.assert_array_equal(estimator.predict(frame.to_numpy()), answers)
     with pytest.raises(ValueError, match="feature names should match"):
         estimator.predict(frame.rename(columns={"a": "z"}))
+    with pytest.raises(DataError, match="X has no rows"):
+        estimator.predict(frame.iloc[:0])
     estimator.save(tmp_path / "model")
     loaded = S2OSC.load(tmp_path / "model", device="cpu")
     np.testing.assert_array_equal(loaded.predict(frame), answers)
@@ -485,6 +487,8 @@ def test_texts_are_taken_as_a_list_an_array_or_a_series(tmp_path, monkeypatch):
         assert estimator.predict([""]) == beside[0]
     with pytest.raises(DataError, match="give a list of texts"):
         estimator.predict("one text")
+    with pytest.raises(DataError, match="X has no rows"):
+        estimator.predict([])
     load_text_model.cache_clear()
 
 

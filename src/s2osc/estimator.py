@@ -44,6 +44,7 @@ from s2osc.estimator_inputs import (
     items_to_compare,
     labelled_rows,
     raw_texts,
+    require_rows,
     seed_of,
     settings_by_name,
     vectors_of_rows,
@@ -304,6 +305,7 @@ class S2OSC(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, 
 
     def _prepared(self, X: Any) -> np.ndarray:
         """Vectors of texts, or of rows of a table, made as they were for the fit."""
+        require_rows(X)
         if isinstance(self.preparation_, EmbeddingEntry):
             return vectors_of_texts(
                 checked_texts(X),

@@ -47,6 +47,12 @@ def choose_preparation(
     return encoder
 
 
+def require_rows(X: Any) -> None:
+    """Refuse texts or a table without any row, before a transformer of another library does."""
+    if hasattr(X, "__len__") and len(X) == 0:
+        raise DataError("X has no rows; give at least one")
+
+
 def checked_texts(X: Any) -> np.ndarray:
     """The texts that a model of texts is given, with a warning where some are empty."""
     texts = texts_in(X, may_be_empty=True)

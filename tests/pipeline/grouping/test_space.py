@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
+from s2osc.pipeline.grouping.clusters import ClusterSettings, group_unknown
 from s2osc.pipeline.grouping.space import fit_space, input_features, shrink, standardised
 from samples import make_blobs, make_images
 
@@ -38,6 +40,22 @@ def test_what_varies_within_known_classes_weighs_less():
     features = fit_space(vectors[:200], labels[:200], vectors[200:], seed=0).transform(vectors)
     before, after = (np.linalg.eigvalsh(np.cov(rows.T)) for rows in (vectors, features))
     assert after[-1] / after[1] < 0.8 * before[-1] / before[1]
+
+
+@pytest.mark.usefixtures("just_as_users_get_it")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_words_that_say_nothing_make_no_groups_beside_numbers(seed):
+    random = np.random.default_rng(seed)
+    centres = 5 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
+    labels = np.repeat(np.arange(6), 80)
+    numbers = centres[labels] + random.normal(size=(480, 3))
+    words = [np.eye(2)[random.integers(0, 2, 480)] for _ in range(2)]
+    rows, known = np.hstack([numbers, *words]).astype(np.float32), labels < 3
+    space = fit_space(rows[known], labels[known], rows[~known], seed=0)
+    unknown, of_known = space.place(rows[~known]), space.place(rows[known])
+    found = group_unknown(unknown, of_known, labels[known], ClusterSettings(), seed=0)
+    assert found.n_groups == 3
+    assert adjusted_rand_score(labels[~known], found.assign(unknown.scaled)) >= 0.9
 
 
 @pytest.mark.parametrize("n_unknown", [0, 1])

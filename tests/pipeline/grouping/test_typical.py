@@ -16,6 +16,8 @@ from s2osc.pipeline.grouping.typical import (
 from s2osc.types import UNKNOWN, Answer
 from texts import WORDS, easy_texts
 
+FRUIT = list(enumerate(["apple", "pear", "plum", "fig"] * 10))
+
 
 def answer_of(labels: list[int], groups: list[int], nearest: list[int]) -> Answer:
     n = len(labels)
@@ -53,6 +55,16 @@ def test_one_text_does_not_speak_for_its_group():
     texts = np.array(["plum", *["the drill"] * 9, *["the apple"] * 90], object)
     answer = answer_of([UNKNOWN] * 10 + [0] * 90, [0] * 10 + [-1] * 90, [0] * 100)
     assert profile_groups(answer, ("fruit",), WordCounts.of(texts))[0].typical == ("drill",)
+
+
+def test_a_word_that_long_texts_have_more_often_is_not_typical_of_them():
+    short = [f"the {fruit}" if i % 4 == 0 else f"{fruit} {fruit}" for i, fruit in FRUIT]
+    long = [f"the drill and {fruit} or {fruit} and {fruit} {fruit}" for _, fruit in FRUIT]
+    labels, groups = [UNKNOWN] * 40 + [0] * 40, [0] * 40 + [-1] * 40
+    answer = answer_of(labels, groups, [0] * 80)
+    (profile,) = profile_groups(answer, ("fruit",), WordCounts.of([*long, *short]))
+    assert "drill" in profile.typical
+    assert "the" not in profile.typical
 
 
 def test_texts_without_words_have_none_that_are_typical():

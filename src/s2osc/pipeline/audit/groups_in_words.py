@@ -23,6 +23,9 @@ def number_of_groups(groups: GroupsAudit) -> str:
     >>> apart = GroupTree(((1, -1), (-2, -3)), (0.55, 0.9), (5, 5, 5))
     >>> number_of_groups(GroupsAudit(apart, (0, 1, 1), (1.0,) * 3, 18))
     '2 groups (5%), in the middle of what is likely: 3 (50%) or 1 (45%).'
+    >>> many = GroupTree(((1, -1), (2, -2), (3, -3), (-4, -5)), (0.55, 0.7, 0.8, 0.8), (5,) * 5)
+    >>> number_of_groups(GroupsAudit(many, many.cut(2), (1.0,) * 5, 18))
+    '2 groups (17%), in the middle of what is likely: 1 (45%), 5 (25%) or others (14%).'
     >>> few = GroupTree(((1, -1), (-2, -3)), (0.0, 0.0), (5, 5, 5))
     >>> number_of_groups(GroupsAudit(few, (0, 0, 0), (1.0,) * 3, 0))
     '1 group; so few items do not tell how many there are.'
@@ -38,8 +41,12 @@ def number_of_groups(groups: GroupsAudit) -> str:
     if groups.number != groups.likely:
         asked, likely = f"{plural(groups.number, 'group')}, as asked for; ", f"{groups.likely}"
     others = [f"{n} ({chance:.0%})" for n, chance in groups.alternatives if n != groups.likely]
+    is_between = bool(others) and chance < groups.alternatives[0][1]
+    rest = 1 - sum(each for n, each in groups.alternatives if n != groups.likely) - chance
+    if is_between and rest >= LIKELY:
+        others.append(f"others ({rest:.0%})")
     named = " or ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
-    if chance < LIKELY and named:  # what is likely lies below and above it
+    if is_between:  # what is likely lies below and above it
         return f"{asked}{likely} ({chance:.0%}), in the middle of what is likely: {named}."
     perhaps = f", perhaps {named}" if named else ""
     are = "is" if groups.likely == 1 else "are"
@@ -60,6 +67,8 @@ def evidence_in_words(number: int, evidence: NumberEvidence) -> str:
     'a border deeper than those within known classes runs through it, which speaks for more'
     >>> evidence_in_words(3, NumberEvidence(2, False, 0.617, 0.2163))
     '2 of 2 borders are deeper than those within known classes, silhouette 0.62'
+    >>> evidence_in_words(2, NumberEvidence(0, False, 0.5, 0.3))
+    'no border between them is deeper than those within known classes, silhouette 0.50'
     """
     deep = "deeper than those within known classes"
     if number == 1 and evidence.next_border:
@@ -67,10 +76,10 @@ def evidence_in_words(number: int, evidence: NumberEvidence) -> str:
     if number == 1:
         return f"no border in it is {deep}"
     are = "is" if evidence.borders == 1 else "are"
-    found = (
-        f"{evidence.borders} of {plural(number - 1, 'border')} {are} {deep}, silhouette "
-        f"{evidence.silhouette:.2f}"
-    )
+    borders = f"{evidence.borders} of {plural(number - 1, 'border')} {are} {deep}"
+    if not evidence.borders:
+        borders = f"no border between them is {deep}"
+    found = f"{borders}, silhouette {evidence.silhouette:.2f}"
     best = ", as many as k-means by its silhouette" if evidence.by_silhouette else ""
     more = "; so is one more border, which speaks for more" if evidence.next_border else ""
     return f"{found}{best}{more}"

@@ -16,6 +16,9 @@ N_FITTED = 2_000  # items the axes are found with, known and unknown each
 IMAGE_SIDE = 32  # larger images are averaged down for the grouping
 LONG = 64  # features from which on a vector is compared by its direction
 MANY_AXES = 32  # the same after the reduction to principal axes
+BESIDE_NUMBERS = 0.1
+"""How much a column of two values, such as one of a word, counts beside columns of numbers: it
+parts the items of a class as no number does, and the words of a class would be its groups."""
 SHRINKAGE = 0.3
 """Of the spread within classes towards a round one: a few classes do not show all of it."""
 
@@ -82,7 +85,8 @@ def fit_space(
     if known.ndim == 2:
         # Columns of a table have units of their own; a constant column stays as it is.
         spread = raw.std(0)
-        scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1).astype(np.float32)
+        scale = np.where(spread > 1e-6 * np.abs(raw).max(0), spread, 1)
+        scale = (scale / _weights(raw)).astype(np.float32)
     axes = _principal_axes(standardised(raw, mean, scale), seed)
     space = GroupingSpace(mean, scale, axes, np.eye(axes.shape[1], dtype=np.float32))
     whitening = within_class_whitening(space.project(raw[: len(k)]), labels[k])
@@ -144,6 +148,20 @@ def whitened(rows: np.ndarray, whitening: np.ndarray) -> np.ndarray:
 def scaled_by(whitening: np.ndarray, reduced: np.ndarray) -> Placed:
     """Items as they are, and scaled."""
     return Placed(reduced, whitened(reduced, whitening))
+
+
+def _weights(rows: np.ndarray) -> np.ndarray:
+    """(D,) how much each column counts.
+
+    >>> _weights(np.array([[0.5, 0, 1], [0.7, 1, 1], [0.9, 1, 1]])).tolist()
+    [1.0, 0.1, 1.0]
+    >>> _weights(np.array([[0, 1], [1, 0], [1, 1]])).tolist()
+    [1.0, 1.0]
+    """
+    least, most = rows.min(0), rows.max(0)
+    has_two = ((rows == least) | (rows == most)).all(0) & (least < most)
+    has_more = ~has_two & (least < most)
+    return np.where(has_two & has_more.any(), BESIDE_NUMBERS, 1.0)
 
 
 def _principal_axes(rows: np.ndarray, seed: int) -> np.ndarray:

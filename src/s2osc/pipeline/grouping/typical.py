@@ -24,8 +24,9 @@ BY_CHANCE = 0.001
 """A word is typical where so many texts of the group would have it by chance at most this often;
 of some thousand words a few pass all the same, and their score is low."""
 MORE_FREQUENT = 2.0
-"""Times as many texts of the group as of others have a typical word: so it is none of those that
-every text has, in any language, and no list of such words is needed."""
+"""Times as many texts of the group as of others have a typical word, and its share of all words
+there is as many times as high, since long texts have every word. So it is none of those that all
+texts have, in any language, and no list of such words is needed."""
 MEDIUM = 0.33
 """Of Cliff's delta, from which on a difference is called medium (Romano et al., 2006)."""
 MOST_ROWS = 5_000  # that are compared: medians and shares of more are the same
@@ -103,8 +104,13 @@ class WordCounts:
         totals = np.stack([np.bincount(self.word[p], self.count[p], v) for p in parts])
         having = [np.bincount(self.word[part], minlength=v) for part in parts]
         shares = having[0] / inside.sum(), having[1] / others.sum()
+        rates = totals / np.maximum(totals.sum(1, keepdims=True), 1)
         chance = as_many(having[0], int(inside.sum()), (having[1] + 1) / (others.sum() + 2))
-        is_typical = (shares[0] >= MORE_FREQUENT * shares[1]) & (chance <= BY_CHANCE)
+        is_typical = (
+            (shares[0] >= MORE_FREQUENT * shares[1])
+            & (rates[0] >= MORE_FREQUENT * rates[1])
+            & (chance <= BY_CHANCE)
+        )
         scores = np.where(is_typical, class_tf_idf(totals)[0], 0)
         best = np.argsort(-scores, kind="stable")[:N_WORDS]
         return tuple(clean_text(str(self.words[word])) for word in best if scores[word] > 0)
