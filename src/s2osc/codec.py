@@ -26,9 +26,9 @@ WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: 
 def to_plain(value: Any) -> Any:
     """Plain values for JSON.
 
-    >>> from s2osc.pipeline.audit.record import UnknownTest
-    >>> to_plain((UnknownTest(p_value=0.5, level=0.05), None))
-    [{'p_value': 0.5, 'level': 0.05}, None]
+    >>> from s2osc.pipeline.audit.statistics import Estimate
+    >>> to_plain((Estimate(estimate=0.5, low=0.25, high=0.75), None))
+    [{'estimate': 0.5, 'low': 0.25, 'high': 0.75}, None]
     """
     if hasattr(value, "to_json"):
         return value.to_json()
