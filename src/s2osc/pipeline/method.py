@@ -230,15 +230,15 @@ class S2OSCMethod:
             filtered, matched = self._filter(
                 teacher, of_training, matched, suspected_raw, p_by_inputs, seed=seed
             )
-            told = None
+            changed = None
             if learn_again is not None and filtered.sources is not None:
-                told = match_as_told(matched, filtered.sources, seed=seed)
-        if learn_again is not None and told is not None:
+                changed = match_as_told(matched, filtered.sources, seed=seed)
+        if learn_again is not None and changed is not None:
             with clock("teacher"):
-                teacher, of_training = learn_again(told.training)
+                teacher, of_training = learn_again(changed.training)
             with clock("filter"):
                 filtered, matched = self._filter(
-                    teacher, of_training, told, suspected_raw, p_by_inputs, seed=seed
+                    teacher, of_training, changed, suspected_raw, p_by_inputs, seed=seed
                 )
         training, pooled = matched.training, matched.pooled
         if self._is_all_known(filtered):

@@ -23,7 +23,7 @@ from s2osc.pipeline.audit.label_shift import (
     compare_mix,
     items_per_judge,
 )
-from s2osc.pipeline.audit.long_tail import LongTail, find_long_tail
+from s2osc.pipeline.audit.long_tail import SURE, LongTail, find_long_tail
 from s2osc.pipeline.audit.record import SourcesAudit
 from s2osc.pipeline.audit.threshold import DecisionSettings, Evidence, estimated_f_out_at
 from s2osc.pipeline.filter.distinctness import FilterSettings, Units, distinctness, units
@@ -233,7 +233,8 @@ def with_long_tail(
     """
     labels, p_value = inputs.labels, filtered.p_value
     is_judge, found = labels >= 0, None
-    if is_judge.sum() >= FEWEST_JUDGES:
+    # A tail never says more than SURE.
+    if is_judge.sum() >= FEWEST_JUDGES and p_value is not None and p_value > SURE:
         far = measure_far_items([space.points for space in inputs.spaces], labels, seed=seed)
         found = tail_of_a_class(far, is_judge)
     if found is None or p_value is None or found.p_value >= p_value:
